@@ -1,0 +1,1 @@
+"""The ``zenwire`` command: one file per subcommand, argument parsing only."""
