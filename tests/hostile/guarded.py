@@ -162,6 +162,7 @@ def tables() -> int:
     kept.append(_guard(scanner, "_bad", bad))
     batches = [data for data, low in (*_batches(), *_texts()) if len(data) < rows and not low]
     batches += [b"\x04" * n for n in range(rows)] + [FRAME + b"\x1a\x01" * 140] * 50
+    batches += [FRAME + b"\x1a\x01" * n for n in range(9) for _ in range(200)]
     buffer = np.frombuffer(b"".join(batches), np.uint8)
     count = 0
     for found in scanner.scan(buffer, Spans.of_lengths([len(data) for data in batches])):

@@ -275,6 +275,23 @@ def test_faults_as_a_table(scanner: Scanner) -> None:
     ]
 
 
+def test_tables_stay_when_the_scanner_goes_on(scanner: Scanner) -> None:
+    """They are copies: what the next call finds does not show in them."""
+    whole = [place.put(sample.data)[0] for sample, place in PLACED if not place.low_latency]
+    inputs = [data for one in whole for data in (one, one[:-1], b"\xff")]
+    spans = Spans.of_lengths([len(data) for data in inputs])
+    (scan,) = scanner.scan(as_buffer(b"".join(inputs)), spans)
+    tables = [network(scan), transport(scan), malformed(scan)]
+    before = [table.to_pylist() for table in tables]
+    assert all(before)
+    inputs.reverse()
+    spans = Spans.of_lengths([len(data) for data in inputs])
+    list(scanner.scan(as_buffer(b"".join(inputs)), spans))
+    for array in (scanner._bad, scanner._present, scanner._int32, scanner._uint64):
+        array[:] = 1
+    assert [table.to_pylist() for table in tables] == before
+
+
 def test_arrow_of_all_that_is_before_a_fault(scanner: Scanner) -> None:
     """Tables are sound whatever the bytes were: text is UTF-8, offsets are in order."""
     for low_latency in (False, True):

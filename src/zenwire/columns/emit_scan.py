@@ -230,17 +230,15 @@ def scan_source() -> str:
 
 
 _HEAD = '''
-@njit(SCAN, **OPTIONS)
-def scan(buffer, starts, ends, low, program, entry, c, t, present, tc, tt, tpresent, bad, st):
+@kernel(SCAN)
+def scan(buffer, starts, ends, low, program, entry, c, t, present, tc, tt, tpresent, bad, faults, stack, st):
     """Rows of the batches ``starts[k]..ends[k]``, from batch ``st[0]`` on.
 
     Stops before a batch whose rows might not fit. ``low``: each batch is one bare message.
     ``entry``: where the program of a message starts, by its header byte, network messages 256
-    further on. ``st``: next batch, rows, transport rows, bad rows, and whether the next batch is
+    further on. ``faults`` and ``stack`` are room to work in. ``st``: next batch, rows, transport rows, bad rows, and whether the next batch is
     outside of the buffer.
     """
-    faults = np.zeros(2, np.uint64)
-    stack = np.zeros(STACK, np.uint64)
     b, f, s = pointer(buffer), pointer(faults), pointer(stack)
     code, stride, tstride = pointer(program), U(c.shape[1]), U(tc.shape[1])
     k, r, w, x = st[0], st[1], st[2], st[3]

@@ -172,7 +172,7 @@ def write_source() -> str:
     )
     out("")
     out("")
-    out("@njit(WRITE, **OPTIONS)")
+    out("@kernel(WRITE)")
     spans = ", ".join(SPANS)
     out(
         f"def write(c, t, present, rows, {spans}, reliable, prefix, limit, mask, out, ends, sns, st):"

@@ -43,6 +43,27 @@ except RuntimeError as e:
 
 OPTIONS = {"cache": CACHE, "nogil": True, "error_model": "numpy"}
 
+_SIGNATURES = {}
+
+
+def kernel(signature):
+    """A kernel that takes long to compile: not at import, but when ``ready`` asks for it."""
+
+    def make(function):
+        made = njit(**OPTIONS)(function)
+        _SIGNATURES[made] = signature
+        return made
+
+    return make
+
+
+def ready(made):
+    """The kernel, compiled or from the cache, for its own signature and no other."""
+    if not made.signatures:
+        made.compile(_SIGNATURES[made])
+        made.disable_compile()
+    return made
+
 # --- generated: constants (make gen) ---
 TRUNCATED = np.uint64(0x1)
 UNKNOWN_ID = np.uint64(0x2)
@@ -242,6 +263,8 @@ SCAN = types.void(
     TABLE64,
     UINT64,
     TABLE32,
+    UINT64,
+    UINT64,
     UINT64,
 )
 
@@ -801,17 +824,15 @@ def take32(column, rows, n, out):
 
 
 # --- generated: scan (make gen) ---
-@njit(SCAN, **OPTIONS)
-def scan(buffer, starts, ends, low, program, entry, c, t, present, tc, tt, tpresent, bad, st):
+@kernel(SCAN)
+def scan(buffer, starts, ends, low, program, entry, c, t, present, tc, tt, tpresent, bad, faults, stack, st):
     """Rows of the batches ``starts[k]..ends[k]``, from batch ``st[0]`` on.
 
     Stops before a batch whose rows might not fit. ``low``: each batch is one bare message.
     ``entry``: where the program of a message starts, by its header byte, network messages 256
-    further on. ``st``: next batch, rows, transport rows, bad rows, and whether the next batch is
+    further on. ``faults`` and ``stack`` are room to work in. ``st``: next batch, rows, transport rows, bad rows, and whether the next batch is
     outside of the buffer.
     """
-    faults = np.zeros(2, np.uint64)
-    stack = np.zeros(STACK, np.uint64)
     b, f, s = pointer(buffer), pointer(faults), pointer(stack)
     code, stride, tstride = pointer(program), U(c.shape[1]), U(tc.shape[1])
     k, r, w, x = st[0], st[1], st[2], st[3]
@@ -1242,7 +1263,7 @@ def put_length(out, begin, prefix, q):
 WRITE = U(TABLE32, TABLE64, UINT64, U, BYTES, BYTES, BYTES, BYTES, BYTES, BYTES, U, U, U, U, OUT, INT32_OUT, UINT64, UINT64)
 
 
-@njit(WRITE, **OPTIONS)
+@kernel(WRITE)
 def write(c, t, present, rows, key_suffix, timestamp_id, encoding_schema, source_zid, attachment, payload, reliable, prefix, limit, mask, out, ends, sns, st):
     """Rows ``st[0]`` up to ``rows`` as batches, one after the other, from ``out[0]`` on.
 

@@ -118,7 +118,10 @@ class Scanner:
     """Reads batches. Not for use by two threads at once: make one for each."""
 
     def __init__(self, rows: int = ROWS) -> None:
+        self._scan = kernels.ready(kernels.scan)
         self._program, self._entry = _compiled()
+        self._faults = np.zeros(2, np.uint64)
+        self._stack = np.zeros(kernels.STACK, np.uint64)
         self._allocate(max(rows, BATCH_MAX + 1))
 
     def _allocate(self, rows: int) -> None:
@@ -146,7 +149,7 @@ class Scanner:
         first = 0
         while first < len(starts):
             state = np.array([first, 0, 0, 0, 0], np.uint64)
-            kernels.scan(
+            self._scan(
                 buffer,
                 starts,
                 ends,
@@ -160,6 +163,8 @@ class Scanner:
                 self._transport64,
                 self._transport_present,
                 self._bad,
+                self._faults,
+                self._stack,
                 state,
             )
             stop, rows, transport_rows, bad_rows, outside = state.tolist()

@@ -72,6 +72,7 @@ class Writer:
         if not 32 <= batch_size - prefix <= BATCH_MAX:
             raise EncodeError(f"a batch size of {batch_size} bytes is too small or too large")
         self.sns: UInt64 = np.full(len(Priority), initial_sn, np.uint64)
+        self._kernel = kernels.ready(kernels.write)
         self._limit = batch_size - prefix
         self._prefix = prefix
         self._reliable = reliable
@@ -101,7 +102,7 @@ class Writer:
         state = np.zeros(3, np.uint64)
         while state[0] < rows.count:
             before = int(state[0])
-            size = kernels.write(
+            size = self._kernel(
                 rows.int32,
                 rows.uint64,
                 rows.present,
