@@ -135,6 +135,24 @@ def many_batches() -> int:
             spans = Spans(np.array([start], np.int32), np.array([end], np.int32))
             for low_latency in (False, True):
                 list(scanner.scan(view, spans, low_latency=low_latency))
+    n, far = len(good), 2**31 - 1
+    for start, end in (
+        (-1, n),
+        (0, n + 1),
+        (5, 4),
+        (n + 1, n + 1),
+        (-far - 1, n),
+        (0, far),
+        (far, 0),
+    ):
+        for before in (0, 3):
+            starts = np.array([0] * before + [start], np.int32)
+            ends = np.array([n] * before + [end], np.int32)
+            try:
+                list(scanner.scan(view, Spans(starts, ends)))
+            except ValueError:
+                continue
+            raise AssertionError(f"a batch from {start} to {end} was read")
     return len(good) ** 2
 
 

@@ -6,6 +6,7 @@ since signed ones would be tested for wrap-around at each use.
 """
 
 import logging
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -46,7 +47,7 @@ OPTIONS = {"cache": CACHE, "nogil": True, "error_model": "numpy"}
 _SIGNATURES = {}
 
 
-def kernel(signature):
+def kernel(signature: Any) -> Any:
     """A kernel that takes long to compile: not at import, but when ``ready`` asks for it."""
 
     def make(function):
@@ -57,7 +58,7 @@ def kernel(signature):
     return make
 
 
-def ready(made):
+def ready(made: Any) -> Any:
     """The kernel, compiled or from the cache, for its own signature and no other."""
     if not made.signatures:
         made.compile(_SIGNATURES[made])

@@ -210,6 +210,8 @@ def split(
     """
     if prefix not in (2, 4):
         raise ValueError(f"a length has 2 or 4 bytes, not {prefix}")
+    if not 0 <= start <= len(buffer):
+        raise ValueError(f"{start} is outside of the buffer")
     state = np.array([start, 0], np.int64)
     starts: list[Int32] = []
     ends: list[Int32] = []

@@ -134,6 +134,8 @@ def split_stream(
 
     Raises DecodeError for a batch that is longer than ``limit``.
     """
+    if start < 0:
+        raise ValueError(f"{start} is outside of the data")
     pos = start
     while pos + prefix <= len(data):
         length = int.from_bytes(data[pos : pos + prefix], "little")
@@ -151,6 +153,8 @@ def expand_batch(batch: Buffer, limit: int = BATCH_MAX) -> bytes:
     if not batch:
         return b""
     if batch[0] == _STORED:
+        if len(batch) - 1 > limit:
+            raise DecodeError(Fault.LIMIT, 1, "batch", f"{len(batch) - 1} bytes are above {limit}")
         return bytes(batch[1:])
     if batch[0] != _LZ4:
         raise DecodeError(Fault.COMPRESSION, 0, "batch", f"header {batch[0]:#04x}")

@@ -358,6 +358,8 @@ def scope_table(scope: str) -> Dispatch:
 
 def read_message(r: Reader, scope: str) -> Any:  # Any: a message of that scope
     """The next message. Raises DecodeError."""
+    if r.pos >= r.end:
+        raise DecodeError(Fault.TRUNCATED, r.pos, scope, "no message at all")
     header = r.u8()
     codec = scope_table(scope)[header]
     if codec is None:

@@ -178,3 +178,9 @@ def test_compiling_is_said_once_and_only_when_it_happens(tmp_path: Path) -> None
     cold = _python(code, NUMBA_CACHE_DIR=str(tmp_path))
     assert "compiling the kernels" in cold.stdout, cold.stderr
     assert logging.getLogger("zenwire.columns").level == logging.NOTSET
+
+
+@pytest.mark.parametrize("start", [-2, 101])
+def test_split_starts_in_the_buffer(start: int) -> None:
+    with pytest.raises(ValueError, match="outside"):
+        split(as_buffer(bytes(100)), start=start)

@@ -191,3 +191,15 @@ def test_a_block_expands_to_its_limit() -> None:
     batch = compress_batch(b"a" * 1000)
     assert len(expand_batch(batch, 1000)) == 1000
     assert fault(expand_batch, batch, 999) == (Fault.COMPRESSION, 1)
+
+
+def test_a_stored_batch_has_the_limit_too() -> None:
+    assert expand_batch(b"\0" + bytes(100), limit=100) == bytes(100)
+    with pytest.raises(DecodeError) as e:
+        expand_batch(b"\0" + bytes(101), limit=100)
+    assert (e.value.fault, e.value.offset) == (Fault.LIMIT, 1)
+
+
+def test_a_stream_starts_in_its_data() -> None:
+    with pytest.raises(ValueError, match="outside"):
+        list(split_stream(b"\0\0", start=-1))

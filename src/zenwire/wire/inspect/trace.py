@@ -61,6 +61,8 @@ def trace_message(r: Reader, scope: str) -> tuple[Span, DecodeError | None]:
     span = Span("", r.pos)
 
     def fill(trace: _Trace) -> None:
+        if r.pos >= r.end:
+            raise DecodeError(Fault.TRUNCATED, r.pos, scope, "no message at all")
         trace.message(span, messages(scope), scope, f"no {scope} message has id {{:#04x}}")
 
     return span, _run(r, span, fill)
