@@ -6,17 +6,21 @@ import argparse
 import contextlib
 import io
 import json
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from fuzz import against, seeds, tables
 from fuzz.against import MismatchError, equal
 from fuzz.seeds import Seed
+from tests.recorded import CAPTURES
 from zenwire import keyexpr
+from zenwire.capture import CaptureReader
 from zenwire.cli import inspect
-from zenwire.errors import DecodeError, EncodeError, Fault, KeyExprError, ZError
+from zenwire.errors import CaptureError, DecodeError, EncodeError, Fault, KeyExprError, ZError
 from zenwire.wire import (
     BATCH_MAX,
     LOW_LATENCY_PREFIX,
@@ -204,6 +208,24 @@ def _zid(data: bytes) -> None:
     equal("printed", str(ZenohId.parse(text)), text)
 
 
+# Captures.
+
+
+def _capture(data: bytes) -> None:
+    """The last byte chooses the window."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "capture")
+        path.write_bytes(data)
+        reader = CaptureReader(path, window=64 << data[-1] % 12 if data else 64)
+        for batch in reader:
+            batch.validate(full=True)
+    equal("the books", reader.summary.balance, 0)
+
+
+def _captures() -> tuple[Seed, ...]:
+    return tuple(Seed(data) for path in CAPTURES if len(data := path.read_bytes()) < 48_000)
+
+
 # The command.
 
 
@@ -277,6 +299,7 @@ def _all() -> tuple[Target, ...]:
         Target("encoding", _encoding, partial(_texts, _ENCODINGS), (EncodeError,)),
         Target("locator", _locator, partial(_texts, _LOCATORS), (EncodeError,)),
         Target("zid", _zid, partial(_texts, _ZIDS), (EncodeError,)),
+        Target("capture", _capture, _captures, (CaptureError,)),
         Target("inspect", _inspect, _any_seeds, (ZError,)),
     ]
     for name, prefix in streams:
