@@ -14,6 +14,8 @@ STAMP := .venv/.stamp
 CACHE := $(CURDIR)/.cache
 export NUMBA_CACHE_DIR := $(CACHE)/numba
 export HYPOTHESIS_STORAGE_DIRECTORY := $(CACHE)/hypothesis
+# The Java runtime that setup put into .venv, where the machine has none of its own.
+export JAVA_HOME = $(shell test -x .venv/java/bin/java && echo "$(CURDIR)/.venv/java" || echo "$$JAVA_HOME")
 # A PYTHONPATH or PYTHONHOME of the caller's shell is not part of this project.
 unexport PYTHONPATH PYTHONHOME
 
@@ -28,7 +30,7 @@ help: ## Print this list
 .PHONY: setup
 setup: $(STAMP) ## Make .venv with the locked tools and the project (skipped when up to date)
 
-$(STAMP): pyproject.toml requirements/dev.lock tools/setup
+$(STAMP): pyproject.toml requirements/dev.lock requirements/java.lock tools/setup tools/java
 	@PYTHON="$(PYTHON)" sh tools/setup
 
 .PHONY: demo

@@ -1,0 +1,99 @@
+"""What no message could be made of, inside a task: what ``mapInArrow`` calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zenwire.columns import Scan, arrow
+from zenwire.errors import DecodeError, Fault
+from zenwire.spark.tables.scan import CONTEXT, BadBlock, scans, true
+from zenwire.wire import decode
+
+__all__ = ["MALFORMED", "malformed_rows"]
+
+MALFORMED: Final = pa.schema(
+    [
+        *CONTEXT,
+        pa.field("layer", pa.string()),
+        pa.field("fault", pa.string()),
+        pa.field("offset", pa.int32()),
+        pa.field("message_offset", pa.int32()),
+        pa.field("bytes", pa.binary()),
+    ]
+)
+"""``bytes`` are those from ``message_offset`` on: what gave no rows."""
+
+
+def malformed_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What no message could be made of, with the bytes."""
+    for batch in batches:
+        yield from _malformed_scouting(batch)
+        bad_blocks: list[BadBlock] = []
+        for rows, scan in scans(batch, bad_blocks):
+            found = arrow.malformed(scan)
+            if found.num_rows:
+                yield _malformed(rows, scan, found)
+        if bad_blocks:
+            rows = pa.RecordBatch.from_pylist([dict(bad.row) for bad in bad_blocks], batch.schema)
+            yield _faults(
+                rows.select(CONTEXT.names),
+                "transport",
+                [bad.error.fault for bad in bad_blocks],
+                (
+                    pa.array([bad.error.offset for bad in bad_blocks], pa.int32()),
+                    pa.array([0] * len(bad_blocks), pa.int32()),
+                ),
+                rows.column("bytes"),
+            )
+
+
+def _malformed(rows: pa.RecordBatch, scan: Scan, found: pa.RecordBatch) -> pa.RecordBatch:
+    which = found.column("batch")
+    starts = scan.bad.message_at
+    ends = scan.spans.ends[scan.bad.batch]
+    rest = [scan.buffer[a:b].tobytes() for a, b in zip(starts, ends, strict=True)]
+    context = rows.take(which)
+    at = context.column("at")
+    layer = pc.if_else(pc.is_valid(at), "network", "transport")
+    return _faults(
+        context.select(CONTEXT.names),
+        layer,
+        [Fault(code) for code in found.column("fault").to_pylist()],
+        (found.column("offset"), found.column("message_offset")),
+        pa.array(rest, pa.binary()),
+    )
+
+
+def _malformed_scouting(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    rows = batch.filter(true(batch.column("scouting")))
+    wrong, faults, offsets = [], [], []
+    for i, data in enumerate(rows.column("bytes").to_pylist()):
+        try:
+            decode(data, "scouting")
+        except DecodeError as e:
+            wrong.append(i)
+            faults.append(e.fault)
+            offsets.append(e.offset)
+    if wrong:
+        rows = rows.take(pa.array(wrong))
+        zeros = pa.array([0] * len(wrong), pa.int32())
+        at = pa.array(offsets, pa.int32())
+        context = rows.select(CONTEXT.names)
+        yield _faults(context, "scouting", faults, (at, zeros), rows.column("bytes"))
+
+
+def _faults(
+    context: pa.RecordBatch,
+    layer: str | pa.Array,
+    faults: list[Fault],
+    places: tuple[pa.Array, pa.Array],
+    data: pa.Array,
+) -> pa.RecordBatch:
+    layers = pa.repeat(pa.scalar(layer), len(faults)) if isinstance(layer, str) else layer
+    names = pa.array([fault.name.lower() for fault in faults], pa.string())
+    arrays = [*context.columns, layers, names, *places, data]
+    return pa.RecordBatch.from_arrays(arrays, schema=MALFORMED)

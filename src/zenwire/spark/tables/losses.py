@@ -1,0 +1,149 @@
+"""``losses``: what should be there and is not. A gap is never silent."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
+
+from zenwire.spark.tables.fragments import chains
+from zenwire.spark.tables.messages import network, transport
+from zenwire.spark.tables.place import LANE, LINK, SEEN, SIDE, place
+from zenwire.spark.tables.sessions import handshakes
+from zenwire.wire.values import Resolution
+
+__all__ = ["losses"]
+
+_FRAMES: Final = frozenset({"FRAME", "FRAGMENT"})
+_FRAME: Final = (*SEEN, "message", "sn", "reliable", "priority", "more")
+_SOURCE: Final = ("source_zid", "source_eid", "source_sn")
+_PUSH: Final = (*SEEN, "message", "body", "key_scope", "key_suffix", "key_mapping", *_SOURCE)
+_SOURCE_MODULUS: Final = 1 << 32
+_CHUNK: Final = 12
+"""2 to this many batches of a lane are looked at by one task; then the edges between them."""
+
+
+def losses(batches: DataFrame, messages: DataFrame | None = None) -> DataFrame:
+    """One row for each gap. ``messages`` is used if it is there.
+
+    ``kind``: ``sequence`` (numbers of a lane: ``reliable``, ``priority``), ``source`` (numbers that
+    a publisher gives its samples), ``fragments`` (a message of which pieces are missing, or that
+    the sender gave up) and ``capture`` (bytes that were ``missing`` or had to be ``skipped``;
+    ``reason`` is the fault). ``from_sn`` to ``to_sn`` are the ``count`` numbers that did not come;
+    ``time`` is when that was noticed.
+    """
+    source = batches if messages is None else messages
+    found = _of_lanes(source)
+    for more in (_of_sources(source), _of_fragments(batches), _of_capture(batches)):
+        found = found.unionByName(more, allowMissingColumns=True)
+    return found.select(
+        *SEEN,
+        "kind",
+        "reason",
+        "reliable",
+        "priority",
+        "source_zid",
+        "source_eid",
+        "from_sn",
+        "to_sn",
+        "count",
+        F.coalesce("skipped", F.lit(0)).alias("skipped"),
+        F.coalesce("missing", F.lit(0)).alias("missing"),
+    )
+
+
+def _gaps(found: DataFrame, sn: Column, before: Column, modulus: Column, kind: str) -> DataFrame:
+    """Rows whose number is further on than the next; one that goes back came late."""
+    step = F.pmod(sn - before, modulus)
+    return found.where((step > 1) & (step <= F.floor(modulus / 2))).select(
+        *SEEN,
+        *[name for name in ("reliable", "priority", *_SOURCE[:2]) if name in found.columns],
+        F.lit(kind).alias("kind"),
+        F.lit("gap").alias("reason"),
+        F.pmod(before + 1, modulus).alias("from_sn"),
+        F.pmod(sn - 1, modulus).alias("to_sn"),
+        (step - 1).alias("count"),
+    )
+
+
+def _of_lanes(source: DataFrame) -> DataFrame:
+    frames = transport(source, _FRAMES, _FRAME).withColumn(
+        "chunk", F.shiftright("sequence", _CHUNK)
+    )
+    # The reference leaves out one number after the last piece of a message.
+    last_piece = F.coalesce(~F.col("more"), F.lit(False))
+    frames = frames.withColumn("here", F.struct("sn", last_piece.cast("int").alias("skips")))
+    inside = Window.partitionBy(*LANE, "chunk").orderBy("sequence", "offset")
+    within = frames.withColumn("before", F.lag("here").over(inside))
+    own = [name for name in SEEN if name not in SIDE]
+    edges = frames.groupBy(*LANE, "chunk").agg(
+        F.min_by(F.struct(*own, "sn"), place()).alias("first"),
+        F.max_by("here", place()).alias("last"),
+    )
+    chunks = Window.partitionBy(*LANE).orderBy("chunk")
+    between = edges.withColumn("before", F.lag("last").over(chunks)).select(
+        *LANE, "chunk", "first.*", "before"
+    )
+    agreed = handshakes(source).select(
+        *LINK, "sn_modulus", "connector_sn", "acceptor_sn", "connector_side"
+    )
+    known = within.where(F.col("before").isNotNull()).unionByName(between, allowMissingColumns=True)
+    known = known.join(F.broadcast(agreed), list(LINK), "left")
+    modulus = F.coalesce("sn_modulus", F.lit(Resolution().sn_modulus))
+    initial = F.when(F.col("side") == F.col("connector_side"), F.col("connector_sn")).otherwise(
+        F.col("acceptor_sn")
+    )
+    # Every lane begins with the number that OPEN said.
+    before = F.coalesce("before.sn", initial - 1)
+    step = F.pmod(F.col("sn") - before, modulus)
+    explained = F.coalesce((step == 2) & (F.col("before.skips") == 1), F.lit(False))
+    return _gaps(known.where(~explained), F.col("sn"), before, modulus, "sequence")
+
+
+def _of_sources(source: DataFrame) -> DataFrame:
+    pushed = network(source, frozenset({"PUSH"}), _PUSH).where(F.col("source_sn").isNotNull())
+    numbered = Window.partitionBy(*SIDE, *_SOURCE[:2]).orderBy("sequence", "offset")
+    found = pushed.withColumn("before", F.lag("source_sn").over(numbered))
+    modulus = F.lit(_SOURCE_MODULUS).cast("bigint")
+    return _gaps(found, F.col("source_sn"), F.col("before"), modulus, "source")
+
+
+def _of_fragments(batches: DataFrame) -> DataFrame:
+    broken = chains(batches).where(~F.col("complete"))
+    own = [name for name in SEEN if name not in SIDE]
+    grouped = broken.groupBy(*LANE, "chain").agg(
+        F.max_by(F.struct(*own), place()).alias("last"),
+        F.bool_or("drop").alias("given_up"),
+        F.min_by("sn", place()).alias("from_sn"),
+        F.max_by("sn", place()).alias("to_sn"),
+        F.count("*").alias("count"),
+    )
+    reason = F.when(F.col("given_up"), F.lit("given up by the sender")).otherwise(
+        F.lit("pieces are missing")
+    )
+    return grouped.select(
+        *LANE,
+        "last.*",
+        F.lit("fragments").alias("kind"),
+        reason.alias("reason"),
+        "from_sn",
+        "to_sn",
+        "count",
+    )
+
+
+def _of_capture(batches: DataFrame) -> DataFrame:
+    higher = F.struct("source", "source_port") > F.struct("target", "target_port")
+    return batches.where(F.col("fault").isNotNull()).select(
+        *LINK,
+        "direction",
+        higher.cast("tinyint").alias("side"),
+        "time",
+        "sequence",
+        F.lit(None).cast("int").alias("offset"),
+        F.lit("capture").alias("kind"),
+        F.col("fault").alias("reason"),
+        "skipped",
+        "missing",
+    )
