@@ -1141,6 +1141,11 @@ def gather(rows, order, b, pool, carry, work):
 
 # How a batch is wrapped.
 PLAIN, COMPRESSED, LOW_LATENCY = range(3)
+# Facts of zenwire.wire, here because Numba's cache sees this file alone; a test holds them to
+# the definitions.
+W_CLOSE, W_KEEP_ALIVE, W_FRAME, W_FRAGMENT, W_NETWORK_MIN = 0x03, 0x04, 0x05, 0x06, 0x19
+W_RELIABLE, W_PRIORITY_EXT, W_PRIORITY = 0x20, 0x31, 5
+W_STORED, W_LZ4 = 0x00, 0x01
 BATCH_MAX = 65_535
 LANES = 16
 SCRATCH = LANES + 2
@@ -1159,13 +1164,13 @@ def transport_fits(b, p, length):
     """
     h = u8(b, p)
     kind = h & 0x1F
-    if kind == 5:
+    if kind == W_FRAME:
         return h & 0x40 == 0 and length >= 2
-    if kind == 6:
+    if kind == W_FRAGMENT:
         return length >= 2
-    if kind == 4:
+    if kind == W_KEEP_ALIVE:
         return h & 0x60 == 0 and (length == 1 or h & 0x80 != 0)
-    return kind == 3 and h & 0x40 == 0 and (length == 2 or h & 0x80 != 0)
+    return kind == W_CLOSE and h & 0x40 == 0 and (length == 2 or h & 0x80 != 0)
 
 
 @njit(B(BYTES, I, I, I, I), **OPTIONS)
@@ -1180,12 +1185,12 @@ def batch_fits(b, p, length, end, mode):
     h = u8(b, p)
     if mode == LOW_LATENCY:
         kind = h & 0x1F
-        if kind >= 0x19:
+        if kind >= W_NETWORK_MIN:
             return length >= 2
-        return transport_fits(b, p, length) and kind < 5
-    if h == 0:
+        return transport_fits(b, p, length) and kind < W_FRAME
+    if h == W_STORED:
         return length >= 2 and (p + 1 >= end or transport_fits(b, p + 1, length - 1))
-    if h != 1 or length < 3:
+    if h != W_LZ4 or length < 3:
         return False
     if p + 2 >= end:
         return True
@@ -1198,7 +1203,7 @@ def batch_fits(b, p, length, end, mode):
         while at < end and u8(b, at) == 255:
             at += 1
         at += 1
-    return at >= end or u8(b, at) & 0x1F in (5, 6)
+    return at >= end or u8(b, at) & 0x1F in (W_FRAME, W_FRAGMENT)
 
 
 @njit(I(BYTES, I, I, INT64, I, I), **OPTIONS)
@@ -1209,7 +1214,7 @@ def lane_fits(b, p, end, lanes, jump, note):
     """
     h = u8(b, p)
     kind = h & 0x1F
-    if kind != 5 and kind != 6:
+    if kind != W_FRAME and kind != W_FRAGMENT:
         return 2
     at = p + 1
     sn = I(0)
@@ -1223,10 +1228,10 @@ def lane_fits(b, p, end, lanes, jump, note):
         shift += 7
         if x < 0x80:
             break
-    lane = 5
-    if h & 0x80 and at + 1 < end and u8(b, at) & 0x7F == 0x31:
+    lane = W_PRIORITY
+    if h & 0x80 and at + 1 < end and u8(b, at) & 0x7F == W_PRIORITY_EXT:
         lane = u8(b, at + 1) & 7
-    lane += 8 if h & 0x20 else 0
+    lane += 8 if h & W_RELIABLE else 0
     before = lanes[U(lane)]
     if before >= 0:
         step = sn - before
@@ -1273,7 +1278,7 @@ def chain(b, p, end, final, mode, strict, scratch):
         if strict:
             if mode == PLAIN:
                 kind = u8(b, p + prefix) & 0x1F
-                if kind < 5 and length > 2:
+                if kind < W_FRAME and length > 2:
                     return 0
                 fits = lane_fits(b, p + prefix, min(end, p + prefix + length), lanes, CHAIN_JUMP, 1)
                 if fits == 0:

@@ -24,6 +24,7 @@ from zenwire.capture.recovery import (
 from zenwire.capture.runs import Framed, Phase, Run, StreamFault
 from zenwire.errors import DecodeError
 from zenwire.wire.batch import walk
+from zenwire.wire.define import spec_of
 from zenwire.wire.transport import VERSION, InitAck, InitSyn, OpenAck, OpenSyn
 
 __all__ = ["Phases"]
@@ -33,7 +34,7 @@ SEARCH_MAX: Final = 256 << 10
 WAIT_MAX: Final = 256 << 10
 """Bytes that wait for what the other direction says of how batches are wrapped."""
 
-_INIT: Final = 0x01
+_INIT: Final = spec_of(InitSyn).id
 
 Int64 = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
