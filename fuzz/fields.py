@@ -83,6 +83,16 @@ class Notes(Reader):
         self._note("bytes", start)
         return value
 
+    def sized(self, limit: int) -> bytes:
+        kind = _caller(1).get("self")
+        start = self.pos
+        n = super().length(limit)
+        self.fields.append(Field("length", start, self.pos, self.end, kind, limit))
+        start = self.pos
+        value = super().take(n)
+        self.fields.append(Field("bytes", start, self.pos, self.end, kind))
+        return value
+
     def text(self, n: int) -> str:
         start = self.pos
         value = super().text(n)

@@ -46,6 +46,12 @@ class Reader:
         if byte < 0x80:
             self.pos = pos
             return byte
+        if end - pos >= 8 and buf[pos] & buf[pos + 1] & buf[pos + 2] & buf[pos + 3] >= 0x80:
+            # Long ones are mostly timestamps, which have nine bytes.
+            eight = int.from_bytes(buf[pos - 1 : pos + 7], "little")
+            if eight & _CONTINUED == _CONTINUED:
+                self.pos = pos + 8
+                return _squeeze(eight) | buf[pos + 7] << 56
         value = byte & 0x7F
         for shift in range(7, 56, 7):
             if pos >= end:
@@ -79,6 +85,16 @@ class Reader:
         self.pos = pos + n
         return bytes(self.buf[pos : pos + n])
 
+    def sized(self, limit: int) -> bytes:
+        """A declared length, then that many bytes."""
+        pos = self.pos
+        if pos < self.end and (n := self.buf[pos]) < 0x80 and n <= limit:
+            stop = pos + 1 + n
+            if stop <= self.end:
+                self.pos = stop
+                return bytes(self.buf[pos + 1 : stop])
+        return self.take(self.length(limit))
+
     def text(self, n: int) -> str:
         pos = self.pos
         try:
@@ -87,6 +103,16 @@ class Reader:
             raise DecodeError(Fault.UTF8, pos, detail=e.reason) from None
         self.pos = pos + n
         return text
+
+
+_CONTINUED = 0x8080_8080_8080_8080
+
+
+def _squeeze(eight: int) -> int:
+    """Seven bits of each of eight bytes, side by side."""
+    pairs = (eight & 0x007F_007F_007F_007F) | (eight & 0x7F00_7F00_7F00_7F00) >> 1
+    fours = (pairs & 0x0000_3FFF_0000_3FFF) | (pairs & 0x3FFF_0000_3FFF_0000) >> 2
+    return (fours & 0x0FFF_FFFF) | (fours & 0x0FFF_FFFF_0000_0000) >> 4
 
 
 def utf8(text: str) -> bytes:
@@ -139,5 +165,8 @@ class Writer:
         """A length, then the bytes."""
         if len(data) > limit:
             raise EncodeError(f"{len(data)} bytes are above the limit of {limit}")
-        self.z(len(data))
+        if len(data) < 0x80:
+            self.out.append(len(data))
+        else:
+            self.z(len(data))
         self.out += data

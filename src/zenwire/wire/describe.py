@@ -34,8 +34,9 @@ from zenwire.wire.diagram import (
 from zenwire.wire.encoding import CUSTOM, ENCODINGS
 from zenwire.wire.inspect.dissect import Form, dissect
 from zenwire.wire.inspect.dump import Dump
-from zenwire.wire.objects import Z_FLAG, Struct
+from zenwire.wire.objects import Struct
 from zenwire.wire.plain import plain_value
+from zenwire.wire.specialise import Z_FLAG
 
 __all__ = ["all_messages", "diagram", "main", "pages"]
 

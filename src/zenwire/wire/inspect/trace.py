@@ -17,7 +17,8 @@ from zenwire.wire.buffer import Reader
 from zenwire.wire.define import Element, Ext, Plain, Spec, Unknown, Word, messages, spec_of
 from zenwire.wire.diagram import word_name
 from zenwire.wire.limits import EXTENSION_BODY_MAX, EXTENSIONS_MAX
-from zenwire.wire.objects import ID_MASK, M_FLAG, Z_FLAG, OneOf, Struct
+from zenwire.wire.objects import ID_MASK, OneOf, Struct
+from zenwire.wire.specialise import M_FLAG, Z_FLAG
 
 __all__ = ["Span", "trace_message", "trace_struct"]
 

@@ -43,7 +43,11 @@ def _zid(r: Reader, n: int) -> ZenohId:
     raw = r.take(n).rstrip(b"\0")
     if not raw:
         raise DecodeError(Fault.INVALID, start, detail="a ZenohID must not be zero")
-    return ZenohId(raw)
+    return _usual_zid(raw)
+
+
+# A node hears of few others, again and again.
+_usual_zid = lru_cache(maxsize=4096)(ZenohId)
 
 
 class PlainZid(Kind[ZenohId]):
@@ -166,12 +170,14 @@ class WireExprKind(FlaggedKind[WireExpr]):
         self.named = named
         self.mapping = mapping
         self.word = named.word
-        self.mask = named.mask | (mapping.mask if mapping else 0)
+        self._named = named.mask
+        self._mapping = mapping.mask if mapping else 0
+        self.mask = self._named | self._mapping
 
     def read(self, r: Reader, word: int) -> WireExpr:
         scope = z16.read(r)
-        suffix = key_suffix.read(r) if word & self.named.mask else ""
-        sender = word & self.mapping.mask if self.mapping else not scope
+        suffix = key_suffix.read(r) if word & self._named else ""
+        sender = word & self._mapping if self.mapping else not scope
         make = _usual if len(suffix) <= _USUAL_SUFFIX else WireExpr
         return make(scope, suffix, Mapping.SENDER if sender else Mapping.RECEIVER)
 

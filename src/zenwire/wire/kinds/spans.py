@@ -53,7 +53,7 @@ class Bytes(Kind[bytes]):
         self.label = "<u8;z>"
 
     def read(self, r: Reader) -> bytes:
-        return r.take(r.length(self.limit))
+        return r.sized(self.limit)
 
     def write(self, w: Writer, value: bytes) -> None:
         w.sized(value, self.limit)
