@@ -1,0 +1,1 @@
+"""What programs use: values, handlers, sessions. The names are those of eclipse-zenoh."""

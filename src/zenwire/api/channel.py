@@ -1,0 +1,205 @@
+"""The queue between the network and a reader: bounded, and never in the way of the network.
+
+The network puts, a reader takes: in a coroutine (`Channel`) or a thread (`Handler`). A queue that
+is full drops, by a policy with a name, and counts what it dropped. So a reader that does not
+read stalls nobody but itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Final, Generic, Literal, Self, TypeAlias, TypeVar, cast
+
+from zenwire.errors import ChannelClosed
+
+__all__ = ["Channel", "Handler", "Overflow"]
+
+T = TypeVar("T")
+
+Overflow: TypeAlias = Literal["drop_newest", "drop_oldest"]
+"""What a full queue drops: what comes, or what has waited longest."""
+
+_NOTHING: Final = object()
+
+
+class Channel(Generic[T]):
+    """A queue that any thread may put into. It is read by coroutines: ``async for``, ``recv``.
+
+    ``dropped`` counts what overflowed. After `close` the rest can be read, then ChannelClosed
+    is raised, and ``async for`` ends.
+    """
+
+    __slots__ = (
+        "_closed",
+        "_items",
+        "_lock",
+        "_waiting",
+        "capacity",
+        "dropped",
+        "overflow",
+    )
+
+    def __init__(self, capacity: int, overflow: Overflow = "drop_newest") -> None:
+        if capacity < 1:
+            raise ValueError(f"a channel holds at least one item, not {capacity}")
+        if overflow not in {"drop_newest", "drop_oldest"}:
+            raise ValueError(f"{overflow!r} is no policy; 'drop_newest' or 'drop_oldest'")
+        self.capacity = capacity
+        self.overflow: Overflow = overflow
+        self.dropped = 0
+        self._items: deque[T] = deque()
+        self._closed = False
+        self._waiting: list[Callable[[], None]] = []
+        self._lock = threading.Lock()
+
+    def put(self, item: T) -> bool:
+        """Hand an item over. False if one was dropped for it, or itself; never waits."""
+        with self._lock:
+            kept = not self._closed and len(self._items) < self.capacity
+            if kept:
+                self._items.append(item)
+            else:
+                self.dropped += 1
+                if not self._closed and self.overflow == "drop_oldest":
+                    self._items.popleft()
+                    self._items.append(item)
+            waiting, self._waiting = self._waiting, []
+        for wake in waiting:
+            wake()
+        return kept
+
+    def close(self) -> None:
+        """Nothing more comes."""
+        with self._lock:
+            self._closed = True
+            waiting, self._waiting = self._waiting, []
+        for wake in waiting:
+            wake()
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def try_recv(self) -> T | None:
+        """The next item, or None if there is none now. Raises ChannelClosed at the end."""
+        item = self._take(None)
+        return None if item is _NOTHING else cast(T, item)
+
+    async def recv(self) -> T:
+        """The next item, when there is one. Raises ChannelClosed at the end."""
+        loop = asyncio.get_running_loop()
+        while True:
+            future: asyncio.Future[None] = loop.create_future()
+
+            def wake(future: asyncio.Future[None] = future) -> None:
+                _wake_future(loop, future)
+
+            item = self._take(wake)
+            if item is not _NOTHING:
+                return cast(T, item)
+            try:
+                await future
+            finally:
+                self._forget(wake)
+
+    def recv_blocking(self, timeout: float | None = None) -> T | None:
+        """The next item, for a thread that may wait. None if nothing comes within ``timeout``."""
+        while True:
+            event = threading.Event()
+            item = self._take(event.set)
+            if item is not _NOTHING:
+                return cast(T, item)
+            try:
+                if not event.wait(timeout):
+                    return None
+            finally:
+                self._forget(event.set)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> T:
+        try:
+            # Most often something is there, and a future need not be made.
+            item = self._take(None)
+            return await self.recv() if item is _NOTHING else cast(T, item)
+        except ChannelClosed:
+            raise StopAsyncIteration from None
+
+    def __repr__(self) -> str:
+        state = "closed, " if self._closed else ""
+        return f"Channel({state}{len(self)} of {self.capacity}, {self.dropped} dropped)"
+
+    def _take(self, wake: Callable[[], None] | None) -> object:
+        """The next item; or nothing, and then ``wake`` is called when it is worth another look."""
+        with self._lock:
+            if self._items:
+                return self._items.popleft()
+            if self._closed:
+                raise ChannelClosed
+            if wake is not None:
+                self._waiting.append(wake)
+            return _NOTHING
+
+    def _forget(self, wake: Callable[[], None]) -> None:
+        with self._lock, contextlib.suppress(ValueError):
+            self._waiting.remove(wake)
+
+
+def _wake_future(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:
+    try:
+        running: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
+    except RuntimeError:
+        running = None
+    if running is loop:
+        _finish(future)
+        return
+    # The reader's loop may be closed already: then nobody waits.
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(_finish, future)
+
+
+def _finish(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+class Handler(Generic[T]):
+    """A channel for threads: ``recv`` waits, ``for`` goes on until the end."""
+
+    __slots__ = ("channel",)
+
+    def __init__(self, channel: Channel[T]) -> None:
+        self.channel = channel
+
+    @property
+    def dropped(self) -> int:
+        """How many items overflowed."""
+        return self.channel.dropped
+
+    def try_recv(self) -> T | None:
+        """The next item, or None if there is none now. Raises ChannelClosed at the end."""
+        return self.channel.try_recv()
+
+    def recv(self) -> T:
+        """The next item, when there is one. Raises ChannelClosed at the end."""
+        return cast(T, self.channel.recv_blocking())
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> T:
+        try:
+            return self.recv()
+        except ChannelClosed:
+            raise StopIteration from None
+
+    def __repr__(self) -> str:
+        return f"Handler({self.channel!r})"

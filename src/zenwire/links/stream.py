@@ -1,0 +1,279 @@
+"""Links over byte streams: what tcp, tls, unixsock-stream and ws have in common."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+import ssl
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, cast
+
+from zenwire.links.base import (
+    HIGH_WATER,
+    LOW_WATER,
+    Attach,
+    Facts,
+    Link,
+    Listener,
+    Receiver,
+)
+from zenwire.links.endpoint import shown
+from zenwire.links.errors import LinkError, link_error
+from zenwire.wire.locator import EndPoint, Locator
+
+__all__ = [
+    "BACKLOG",
+    "CLOSE_TIMEOUT",
+    "HANDSHAKES_MAX",
+    "StreamLink",
+    "StreamListener",
+    "Wrap",
+    "carry",
+]
+
+BACKLOG: Final = 1024
+"""Connections that the system holds until they are accepted."""
+HANDSHAKES_MAX: Final = 100
+"""Handshakes of TLS or WebSocket under way on a listener; one more, and the oldest gives way."""
+CLOSE_TIMEOUT: Final = 10.0
+"""Seconds a closed link has for sending what was written, the time zenoh lingers."""
+ACCEPT_PAUSE: Final = 0.1
+"""Seconds without accepting after an error, so that it does not become a busy loop."""
+
+
+class StreamLink(Link, asyncio.Protocol):
+    """A link whose bytes an asyncio transport carries.
+
+    asyncio calls the methods of its Protocol; ``attach`` is asked for the receiver once the
+    connection stands, which for TLS is after its handshake.
+    """
+
+    # No slots: asyncio.Protocol and Link both have their own.
+
+    def __init__(
+        self, endpoint: EndPoint, attach: Attach, describe: Callable[[StreamLink], None]
+    ) -> None:
+        nowhere = Locator(endpoint.protocol, "-")
+        super().__init__(endpoint, nowhere, nowhere, Facts(True, True, 0))
+        self._attach = attach
+        self._describe = describe
+        self._receiver: Receiver | None = None
+        self._transport: asyncio.Transport | None = None
+        self._closing = False
+        self._error: LinkError | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+        self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when the link is attached; has the error if it never came to that."""
+
+    # Link.
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        if self._closing or self._transport is None:
+            return
+        self.bytes_out += len(data)
+        self._transport.write(data)
+
+    def pause(self) -> None:
+        if self._transport is not None and not self._closing:
+            self._transport.pause_reading()
+
+    def resume(self) -> None:
+        if self._transport is not None and not self._closing:
+            self._transport.resume_reading()
+
+    def close(self) -> None:
+        if self._closing or self._transport is None:
+            return
+        self._closing = True
+        self._transport.close()
+        loop = asyncio.get_running_loop()
+        self._deadline = loop.call_later(CLOSE_TIMEOUT, self._give_up)
+
+    def _give_up(self) -> None:
+        unsent = self.transport.get_write_buffer_size()
+        reason = f"{unsent} bytes could not be sent before the end"
+        self.abort(LinkError(shown(self.endpoint), reason) if unsent else None)
+
+    def abort(self, error: LinkError | None = None) -> None:
+        self._closing = True
+        self._error = self._error or error
+        if self._transport is not None:
+            self._transport.abort()
+
+    # asyncio.Protocol.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # Not an assertion: those of other event loops need not derive from asyncio's.
+        stream = cast("asyncio.Transport", transport)
+        self._transport = stream
+        if self._closing:
+            stream.abort()
+            return
+        stream.set_write_buffer_limits(HIGH_WATER, LOW_WATER)
+        try:
+            self._describe(self)
+            self.ready()
+        except OSError as e:
+            # Gone before we could ask who it was.
+            self.abort(link_error(shown(self.endpoint), "opening", e))
+        except BaseException:
+            self.abort()
+            raise
+
+    def ready(self) -> None:
+        """The connection stands: find out who takes its bytes."""
+        self._receiver = self._attach(self)
+        if not self.opened.done():
+            self.opened.set_result(None)
+
+    def data_received(self, data: bytes) -> None:
+        self.bytes_in += len(data)
+        self.deliver(data)
+
+    def deliver(self, data: bytes) -> None:
+        """Hand bytes to the receiver, unless the link was closed meanwhile."""
+        if self._receiver is not None and not self._closing:
+            self._receiver.received(data)
+
+    def eof_received(self) -> None:
+        # asyncio would close too, but wait for ever on a peer that reads no more.
+        self.close()
+
+    def pause_writing(self) -> None:
+        self.writable = False
+
+    def resume_writing(self) -> None:
+        self.writable = True
+        if self._receiver is not None and not self._closing:
+            self._receiver.drained()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if exc is not None and not self._closing and self._error is None:
+            self._error = link_error(shown(self.endpoint), f"link to {self.dst}", exc)
+        self._closing = True
+        if self._deadline is not None:
+            self._deadline.cancel()
+        # asyncio's transport must not be touched any more.
+        self._transport = None
+        receiver, self._receiver = self._receiver, None
+        if receiver is not None:
+            receiver.closed(self._error)
+        elif not self.opened.done():
+            gone = LinkError(shown(self.endpoint), "the other side closed before the link stood")
+            self.opened.set_exception(self._error or gone)
+
+    @property
+    def transport(self) -> asyncio.Transport:
+        """What asyncio knows of the connection."""
+        assert self._transport is not None
+        return self._transport
+
+
+Wrap = Callable[[Attach], StreamLink]
+"""Makes the link of one connection."""
+
+
+@dataclass(slots=True)
+class StreamListener(Listener):
+    """Accepts connections for as long as it is open, whatever happens to one of them."""
+
+    sock: socket.socket = field(kw_only=True)
+    attach: Attach = field(kw_only=True)
+    wrap: Wrap = field(kw_only=True)
+    tls: ssl.SSLContext | None = None
+    handshake_timeout: float | None = None
+    _pending: dict[asyncio.Task[None], None] = field(default_factory=dict)
+    _accepting: asyncio.Task[None] | None = None
+
+    @abstractmethod
+    def prepare(self, sock: socket.socket) -> None:
+        """Set options on a connection that was accepted. May raise OSError."""
+
+    def start(self) -> None:
+        """Accept from now on."""
+        self._accepting = asyncio.get_running_loop().create_task(self._accept())
+
+    async def close(self) -> None:
+        # A task that was made just now must start, or nobody closes its socket.
+        await asyncio.sleep(0)
+        tasks = [*self._pending]
+        if self._accepting is not None:
+            tasks.append(self._accepting)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        self.sock.close()
+
+    async def _accept(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                sock, _ = await loop.sock_accept(self.sock)
+            except OSError as e:
+                # Out of files or memory, or a client that gave up: the listener must survive.
+                self.counters.errors += 1
+                self.last_error = link_error(shown(self.endpoint), "accepting", e)
+                if e.errno != errno.ECONNABORTED:
+                    await asyncio.sleep(ACCEPT_PAUSE)
+                continue
+            sock.setblocking(False)
+            if len(self._pending) >= HANDSHAKES_MAX:
+                self.counters.evicted += 1
+                oldest = next(iter(self._pending))
+                del self._pending[oldest]
+                oldest.cancel()
+            task = loop.create_task(self._connect(sock))
+            self._pending[task] = None
+            task.add_done_callback(self._settled)
+            # A flood must not keep everyone else from running.
+            await asyncio.sleep(0)
+
+    def _settled(self, task: asyncio.Task[None]) -> None:
+        self._pending.pop(task, None)
+
+    async def _connect(self, sock: socket.socket) -> None:
+        """One connection, from accepted to attached."""
+        try:
+            try:
+                self.prepare(sock)
+            except OSError:
+                sock.close()
+                raise
+            async with asyncio.timeout(self.handshake_timeout):
+                await carry(self.wrap(self._attach), sock, self.tls)
+        except (OSError, LinkError) as e:
+            self.counters.failed += 1
+            self.last_error = link_error(shown(self.endpoint), "accepting", e)
+
+    def _attach(self, link: Link) -> Receiver:
+        self.counters.accepted += 1
+        return self.attach(link)
+
+
+async def carry(
+    link: StreamLink,
+    sock: socket.socket,
+    tls: ssl.SSLContext | None = None,
+    server_name: str | None = None,
+) -> None:
+    """Run a link over a connected socket until it is attached. Raises OSError or LinkError.
+
+    With a server name this side is the client of TLS. The socket is the link's from now on.
+    """
+    loop = asyncio.get_running_loop()
+    try:
+        if server_name is None:
+            await loop.connect_accepted_socket(lambda: link, sock, ssl=tls)
+        else:
+            await loop.create_connection(
+                lambda: link, sock=sock, ssl=tls, server_hostname=server_name
+            )
+        await link.opened
+    except BaseException:
+        link.opened.cancel()
+        link.abort()
+        raise

@@ -1,0 +1,1 @@
+"""A running node: configuration, clock, links, transports and routing put together."""

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import pytest
+
+from tests.unit.links.ends import Ends, listening
+from zenwire.links import LinkError, connect, listen
+from zenwire.links.stream import StreamLink
+
+
+def test_port_0_becomes_a_port_and_options_are_set() -> None:
+    async def scenario() -> None:
+        async with listening("tcp/127.0.0.1:0#so_sndbuf=20000") as (listener, there):
+            _, _, port = listener.endpoint.address.rpartition(":")
+            assert int(port) > 0
+            assert listener.endpoint.config == "so_sndbuf=20000"
+            here = Ends()
+            link = await connect(
+                f"{listener.endpoint.locator}#bind=127.0.0.1:0;dscp=8", here.attach
+            )
+            assert isinstance(link, StreamLink)
+            sock = link.transport.get_extra_info("socket")
+            assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
+            assert sock.getsockopt(socket.IPPROTO_IP, socket.IP_TOS) == 8
+            assert link.facts.streamed
+            assert link.facts.reliable
+            assert 0 < link.facts.mtu < 65_535
+            assert (await there.get()).link.facts.interfaces == link.facts.interfaces != ()
+            await here.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_wildcard_of_ipv6_takes_ipv4_too() -> None:
+    async def scenario() -> None:
+        async with listening("tcp/[::]:0") as (listener, there):
+            port = listener.endpoint.address.rpartition(":")[2]
+            here = Ends()
+            await connect(f"tcp/127.0.0.1:{port}", here.attach)
+            await connect(f"tcp/[::1]:{port}", here.attach)
+            first, second = await there.get(0), await there.get(1)
+            assert {str(first.link.src), str(second.link.src)} == {
+                f"tcp/[::ffff:127.0.0.1]:{port}",
+                f"tcp/[::1]:{port}",
+            }
+            assert first.link.facts.interfaces == second.link.facts.interfaces
+            await here.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_name_with_several_addresses_finds_the_one_that_listens() -> None:
+    async def scenario() -> None:
+        async with listening("tcp/127.0.0.1:0") as (listener, there):
+            port = listener.endpoint.address.rpartition(":")[2]
+            here = Ends()
+            await connect(f"tcp/localhost:{port}", here.attach)
+            await there.get()
+            await here.close()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "said"),
+    [
+        ("tcp/127.0.0.1:{used}#bind=[::1]:0", "differ in their IP version"),
+        ("tcp/224.0.0.1:7", "no address to connect to"),
+        ("tcp/127.0.0.1:{free}", "nothing listens there"),
+        ("tcp/127.0.0.1:{free}#iface=no-such-iface", ""),
+        ("tcp/[fe80::1%nowhere]:1", "cannot be resolved"),
+    ],
+)
+def test_what_cannot_be_connected_says_why(endpoint: str, said: str) -> None:
+    async def scenario() -> None:
+        async with listening("tcp/127.0.0.1:0") as (listener, _):
+            used = listener.endpoint.address.rpartition(":")[2]
+            with socket.socket() as unheard:
+                unheard.bind(("127.0.0.1", 0))
+                free = unheard.getsockname()[1]
+                where = endpoint.format(used=used, free=free)
+                with pytest.raises(LinkError) as e:
+                    await connect(where, Ends().attach)
+        assert said in str(e.value)
+        assert str(e.value).startswith(where)
+
+    asyncio.run(scenario())
+
+
+def test_a_place_that_is_taken_says_so() -> None:
+    async def scenario() -> None:
+        async with listening("tcp/127.0.0.1:0") as (listener, _):
+            with pytest.raises(LinkError, match="another program listens there"):
+                await listen(listener.endpoint, Ends().attach)
+        with pytest.raises(LinkError, match="no interface of this machine"):
+            await listen("tcp/203.0.113.9:0", Ends().attach)
+
+    asyncio.run(scenario())
+
+
+def test_connecting_has_a_limit_in_time() -> None:
+    async def scenario() -> None:
+        # A backlog that is full, and nobody who accepts.
+        with socket.socket() as deaf:
+            deaf.bind(("127.0.0.1", 0))
+            deaf.listen(0)
+            deaf.setblocking(False)
+            port = deaf.getsockname()[1]
+            fillers = [socket.socket() for _ in range(4)]
+            for filler in fillers:
+                filler.setblocking(False)
+                filler.connect_ex(("127.0.0.1", port))
+            try:
+                with pytest.raises(LinkError, match=r"longer than 0\.2 s"):
+                    await connect(f"tcp/127.0.0.1:{port}", Ends().attach, timeout=0.2)
+            finally:
+                for filler in fillers:
+                    filler.close()
+
+    asyncio.run(scenario())
