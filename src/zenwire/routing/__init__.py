@@ -1,0 +1,54 @@
+"""Routing, sans-IO: faces and what they say in; messages for faces, and events, out.
+
+`Tables` is one node's routing. It is given a role (`CLIENT`, `PEER`), neighbours
+(`Tables.add_face`), their messages and the time; `Tables.session` makes the local side, on which
+an API declares, publishes, asks and answers. `Tables.outputs` says what is to be done.
+
+One file for each concern: `resources` (aliases), `declarations` (who declared what),
+`interests` (who asked to be told), `propagation` (who has been told what), `upstream` (what we
+ask), `pubsub`, `targets` and `queries`, `consolidation`, `liveliness`, `matching`, `gossip`. One
+for each role: `client`, `peer`; a role is a table of what the node does for each neighbour.
+"""
+
+from zenwire.routing.client import CLIENT
+from zenwire.routing.faces import Face, Locality, Region, Relation, Role
+from zenwire.routing.limits import Counters, Limits
+from zenwire.routing.outputs import (
+    CloseFace,
+    LivelinessChanged,
+    MatchingChanged,
+    NodeKnown,
+    Output,
+    QueryFinished,
+    QueryReceived,
+    ReplyReceived,
+    SampleReceived,
+    Send,
+)
+from zenwire.routing.peer import PEER
+from zenwire.routing.session import Session
+from zenwire.routing.tables import Tables
+
+__all__ = [
+    "CLIENT",
+    "PEER",
+    "CloseFace",
+    "Counters",
+    "Face",
+    "Limits",
+    "LivelinessChanged",
+    "Locality",
+    "MatchingChanged",
+    "NodeKnown",
+    "Output",
+    "QueryFinished",
+    "QueryReceived",
+    "Region",
+    "Relation",
+    "ReplyReceived",
+    "Role",
+    "SampleReceived",
+    "Send",
+    "Session",
+    "Tables",
+]

@@ -1,0 +1,135 @@
+"""The concerns of routing put together: what one of them changes, the others hear of here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from zenwire.routing.declarations import Change, Declarations, Kind
+from zenwire.routing.gossip import Gossip
+from zenwire.routing.interests import Held, Interests
+from zenwire.routing.limits import Counters
+from zenwire.routing.liveliness import Liveliness
+from zenwire.routing.matching import Matching
+from zenwire.routing.propagation import Propagation
+from zenwire.routing.pubsub import PubSub
+from zenwire.routing.queries import Queries
+from zenwire.routing.state import State
+from zenwire.routing.targets import Targets
+from zenwire.routing.upstream import Upstream, Waiter, Want
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from zenwire.routing.faces import Face, Role
+    from zenwire.routing.limits import Limits
+    from zenwire.wire.locator import Locator
+    from zenwire.wire.values import ZenohId
+
+__all__ = ["Core"]
+
+
+class Core:
+    """Everything that `Tables` (towards the network) and `Session` (towards the API) work on."""
+
+    def __init__(
+        self, zid: ZenohId, role: Role, limits: Limits, locators: Iterable[Locator]
+    ) -> None:
+        self.role = role
+        self.state = State(zid, limits, Counters())
+        self.declarations = Declarations()
+        self.interests = Interests()
+        self.propagation = Propagation(self.state, self.declarations, self.interests)
+        self.upstream = Upstream(self.state, self.propagation)
+        self.pubsub = PubSub(self.state, self.declarations, self.upstream)
+        self.targets = Targets(self.state, self.declarations, self.upstream)
+        self.queries = Queries(self.state, self.targets)
+        self.liveliness = Liveliness(self.state, self.declarations, self.upstream)
+        self.matching = Matching(
+            self.state, self.declarations, self.pubsub.subscribers, self.targets.queryables
+        )
+        self.gossip = Gossip(self.state, role.whatami, locators)
+        self._served: dict[Held, Want] = {}
+        self._last_face = 0
+
+    def next_face_id(self) -> int:
+        self._last_face += 1
+        return self._last_face
+
+    def apply(self, changes: Iterable[Change]) -> None:
+        """Declarations changed: routes, neighbours and sessions hear of it."""
+        for change in changes:
+            if change.kind is not Kind.TOKEN:
+                self.state.stale()
+            self.propagation.sync(change)
+            self.matching.changed(change)
+            if change.kind is Kind.TOKEN:
+                self.liveliness.changed(change)
+
+    def release(self, want: Want) -> None:
+        """A want has a holder less; what nobody asks for any more is not kept."""
+        for face in self.upstream.release(want):
+            for kind in want.kinds:
+                unasked = [
+                    Change(kind, key)
+                    for key, sources in self.declarations.intersecting(kind, want.key)
+                    if face in sources and not self.upstream.covers(Change(kind, key))
+                ]
+                for change in unasked:
+                    self.apply(self.declarations.withdraw(face, change))
+
+    def serve(self, held: Held, now: float) -> None:
+        """Answer an interest, as far as others must be asked when they have answered."""
+        if held.future:
+            self.interests.add(held)
+        if held.current:
+            self.propagation.answer(held)
+        want: Want | None = None
+        # Equals of this node tell each other everything without it.
+        if held.kinds and held.face.relation.relays:
+            want = self.upstream.hold(held.kinds, held.key, held.mode, now)
+            if held.future:
+                self._served[held] = want
+        if not held.current:
+            return
+        if want is None or want.answered:
+            self.propagation.final(held.face, held.id)
+        else:
+            self.interests.wait(held)
+            want.waiters.append(held)
+
+    def end_interest(self, held: Held) -> None:
+        """A face does not want to be told any more."""
+        self.interests.remove(held)
+        self.propagation.forget(held)
+        self.unserve(held)
+
+    def unserve(self, held: Held) -> None:
+        """What was asked for this interest alone is not asked any more."""
+        want = self._served.pop(held, None)
+        if want is not None:
+            self.upstream.cancel(want, held)
+            self.release(want)
+
+    def answered(self, waiters: Iterable[Waiter]) -> None:
+        """Others have answered what these waited for."""
+        for waiter in waiters:
+            if isinstance(waiter, int):
+                self.liveliness.finish(waiter)
+            elif self.interests.answered(waiter):
+                self.propagation.final(waiter.face, waiter.id)
+
+    def remove(self, face: Face) -> None:
+        """A neighbour or session is gone: nothing of it stays."""
+        if self.state.faces.pop(face.id, None) is None:
+            return
+        face.alive = False
+        self.state.stale()
+        self.propagation.drop(face)
+        self.pubsub.drop(face)
+        self.queries.drop(face)
+        waiters = self.upstream.drop(face)
+        for held in self.interests.drop(face):
+            self.unserve(held)
+        self.apply(self.declarations.drop(face))
+        self.gossip.drop(face)
+        self.answered(waiters)

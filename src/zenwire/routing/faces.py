@@ -1,0 +1,117 @@
+"""Faces: the neighbours of a node, as routing sees them. Each is one remote node or one session.
+
+What this node does for a neighbour is a `Relation`, and a role is a table of them: what a client
+is to a peer, what a router is to a client. Everything else asks the relation, never the role.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum, unique
+from typing import Final
+
+from zenwire.routing.resources import Aliases
+from zenwire.wire.values import WhatAmI, ZenohId
+
+__all__ = ["LOCAL", "MULTICAST", "Face", "Locality", "Region", "Relation", "Role"]
+
+
+@unique
+class Region(Enum):
+    """The parts of its surroundings that a node tells apart: messages go from one to another."""
+
+    LOCAL = "local"
+    """The sessions of this node: they declare and ask as a remote would, but without bytes."""
+    CLIENTS = "clients"
+    """Clients of this node, which hear each other through it."""
+    NORTH = "north"
+    """The nodes beside or above this one, which hear each other without it."""
+
+
+@unique
+class Locality(Enum):
+    """Which side a publisher sends to, or a subscriber takes from."""
+
+    ANY = "any"
+    SESSION_LOCAL = "session_local"
+    REMOTE = "remote"
+
+    def reaches(self, *, local: bool) -> bool:
+        """Whether the session's own side (or, not local, the other one) is meant."""
+        return self is Locality.ANY or (self is Locality.SESSION_LOCAL) == local
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """What this node does for a neighbour."""
+
+    region: Region
+    relays: bool = False
+    """Messages between two neighbours of the same region go through this node."""
+    pushes: bool = False
+    """It is told all declarations, unasked; otherwise those it has an interest in."""
+    asks: bool = False
+    """Our interests go there; until one is answered, data and queries go there unfiltered."""
+    introduces: bool = False
+    """Both tell all they have, then D_FINAL 0; until theirs comes, they get everything."""
+    serves: bool = False
+    """Its interests are answered."""
+    echoes: bool = False
+    """It is told its own tokens too: its session counts on that."""
+    gossips: bool = False
+    """Link state is told and heard."""
+    multicast: bool = False
+    """A group instead of a node: all data with whole keys, subscribers, and nothing else."""
+
+
+LOCAL: Final = Relation(Region.LOCAL, relays=True, serves=True, echoes=True)
+MULTICAST: Final = Relation(Region.NORTH, multicast=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What a node is, and what it does for each kind of neighbour. A kind not named is refused."""
+
+    whatami: WhatAmI
+    relations: Mapping[WhatAmI, Relation]
+
+
+@dataclass(slots=True, eq=False)
+class Face:
+    """One neighbour for as long as its session lasts. A neighbour that returns is a new face."""
+
+    id: int
+    zid: ZenohId
+    whatami: WhatAmI
+    relation: Relation
+    alive: bool = True
+    introduced: bool = False
+    """The other side has said all it had at the start."""
+    aliases: Aliases = field(default_factory=Aliases)
+    _last_id: int = 0
+    _last_request_id: int = 0
+
+    @property
+    def local(self) -> bool:
+        return self.relation.region is Region.LOCAL
+
+    def next_id(self) -> int:
+        """For a declaration or an interest: one counter for all, never used again."""
+        self._last_id += 1
+        return self._last_id
+
+    def next_request_id(self) -> int:
+        """For a request over this face; 32 bits."""
+        self._last_request_id = self._last_request_id + 1 & 0xFFFF_FFFF
+        return self._last_request_id
+
+    def reaches(self, other: Face) -> bool:
+        """Whether what this face says is for the other one."""
+        relation = self.relation
+        if self is other:
+            return False
+        return relation.region is not other.relation.region or relation.relays
+
+    def __repr__(self) -> str:
+        return f"<Face {self.id} {self.whatami.name} {self.zid} {self.relation.region.value}>"

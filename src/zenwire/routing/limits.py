@@ -1,0 +1,62 @@
+"""What one face may cost this node, and the counters of what was refused.
+
+A face that asks for more is refused, never believed: the declaration, request or interest is
+dropped, counted, and answered where the protocol has an answer for a refusal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+__all__ = ["Counters", "Limits"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Caps for each face, and for the caches."""
+
+    aliases: int = 65_535
+    declarations: int = 65_536
+    """Subscribers, queryables and tokens together."""
+    interests: int = 4_096
+    pending_queries: int = 4_096
+    """Requests of a face that have not had their final."""
+    key_length: int = 4_096
+    """Characters of a whole key expression that a face may declare, put, ask or answer."""
+    nodes: int = 4_096
+    """Nodes that a face may tell of by link state."""
+    locators: int = 32
+    """Locators kept of one node."""
+    routes: int = 65_536
+    """Cached routes of a face. A full cache is emptied."""
+
+
+@dataclass(slots=True)
+class Counters:
+    """What came in and was not used, by reason. Totals since the start."""
+
+    unknown_scope: int = 0
+    bad_key: int = 0
+    """Empty, not canonical, or longer than the limit."""
+    alias_conflict: int = 0
+    unknown_undeclare: int = 0
+    unknown_final: int = 0
+    unknown_request: int = 0
+    """RESPONSE or RESPONSE_FINAL for a request that is not pending."""
+    duplicate_request: int = 0
+    ignored_declaration: int = 0
+    """Declarations from one who tells only what it is asked, and was not; or from a group."""
+    ignored_interest: int = 0
+    ignored_oam: int = 0
+    limit_aliases: int = 0
+    limit_declarations: int = 0
+    limit_interests: int = 0
+    limit_pending_queries: int = 0
+    limit_nodes: int = 0
+    shared_memory: int = 0
+    """Payloads that lie in shared memory, which this node does not have."""
+    foreign_reply: int = 0
+    """Replies on keys that do not intersect the query's, without `_anyke`."""
+    over_budget: int = 0
+    violations: dict[str, int] = field(default_factory=dict)
+    """Why faces were closed."""

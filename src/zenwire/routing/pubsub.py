@@ -1,0 +1,194 @@
+"""Which faces and which subscribers a sample is for.
+
+A route is found once for each source and key, and remembered until anything changes that could
+change it. A sample whose key is an alias is found by the alias, without its text.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from zenwire.keyexpr import validate
+from zenwire.routing.declarations import Change, Declarations, Kind
+from zenwire.routing.faces import Locality
+from zenwire.routing.local import Entities, LocalSubscriber
+from zenwire.routing.outputs import SampleReceived
+from zenwire.wire.data import Put
+from zenwire.wire.network import Push
+
+if TYPE_CHECKING:
+    from zenwire.routing.faces import Face
+    from zenwire.routing.state import State
+    from zenwire.routing.upstream import Upstream
+    from zenwire.wire.data import Del
+    from zenwire.wire.structs import TimestampStack
+    from zenwire.wire.values import Mapping, QoS, WireExpr
+
+__all__ = ["PubSub", "Route", "unfiltered"]
+
+
+class Route(NamedTuple):
+    """Where samples of one source on one key go."""
+
+    key: str
+    remote: tuple[tuple[WireExpr, tuple[Face, ...]], ...]
+    """Faces that take the key written in the same way share a message."""
+    own: tuple[int, ...]
+    """Subscribers of the session that published."""
+    others: tuple[int, ...]
+    """Subscribers of the other sessions of this node."""
+
+
+_Written = tuple[int, str, "Mapping"]
+
+
+class PubSub:
+    """Routes of samples."""
+
+    __slots__ = (
+        "_by_expr",
+        "_by_key",
+        "_declarations",
+        "_generation",
+        "_state",
+        "_upstream",
+        "subscribers",
+    )
+
+    def __init__(self, state: State, declarations: Declarations, upstream: Upstream) -> None:
+        self._state = state
+        self._declarations = declarations
+        self._upstream = upstream
+        self.subscribers: Entities[LocalSubscriber] = Entities()
+        self._generation = 0
+        self._by_key: dict[Face, dict[str, Route]] = {}
+        self._by_expr: dict[Face, dict[_Written, Route]] = {}
+
+    def publish(
+        self,
+        session: Face,
+        key: str,
+        body: Put | Del,
+        *,
+        qos: QoS,
+        destination: Locality,
+        timestamp_stack: TimestampStack | None,
+        reliable: bool = True,
+    ) -> None:
+        """A session puts or deletes. KeyExprError for a key that is not canonical."""
+        self._refresh()
+        routes = self._by_key.get(session)
+        route = None if routes is None else routes.get(key)
+        if route is None:
+            validate(key)
+            route = self.route(session, key)
+        subscribers: tuple[int, ...] = ()
+        if destination is not Locality.REMOTE:
+            subscribers = route.own
+        if destination is not Locality.SESSION_LOCAL:
+            subscribers += route.others
+            self._forward(route, body, qos, timestamp_stack, reliable=reliable)
+        if subscribers:
+            event = SampleReceived(subscribers, key, body, qos, timestamp_stack, reliable)
+            self._state.emit(event)
+
+    def receive(self, face: Face, push: Push, *, reliable: bool = True) -> None:
+        """A sample came from a face."""
+        body = push.body
+        if type(body) is Put and body.shm:
+            self._state.counters.shared_memory += 1
+            return
+        route = self._incoming(face, push.key)
+        if route is None:
+            return
+        stack = push.timestamp_stack
+        if route.remote:
+            self._forward(route, body, push.qos, stack, reliable=reliable)
+        if route.others:
+            event = SampleReceived(route.others, route.key, body, push.qos, stack, reliable)
+            self._state.emit(event)
+
+    def route(self, src: Face, key: str) -> Route:
+        """The route of a source and a key that is canonical."""
+        self._refresh()
+        routes = self._by_key.setdefault(src, {})
+        route = routes.get(key)
+        if route is None:
+            if len(routes) >= self._state.limits.routes:
+                routes.clear()
+            route = routes[key] = self._find(src, key)
+        return route
+
+    def drop(self, face: Face) -> None:
+        self._by_key.pop(face, None)
+        self._by_expr.pop(face, None)
+
+    def _incoming(self, face: Face, expr: WireExpr) -> Route | None:
+        self._refresh()
+        routes = self._by_expr.setdefault(face, {})
+        written = expr.scope, expr.suffix, expr.mapping
+        route = routes.get(written)
+        if route is None:
+            key = self._state.key_of(face, expr)
+            if key is None:
+                return None
+            if len(routes) >= self._state.limits.routes:
+                routes.clear()
+            route = routes[written] = self.route(face, key)
+        return route
+
+    def _refresh(self) -> None:
+        if self._generation != self._state.generation:
+            self._generation = self._state.generation
+            self._by_key.clear()
+            self._by_expr.clear()
+
+    def _find(self, src: Face, key: str) -> Route:
+        faces: dict[Face, None] = {}
+        for _, sources in self._declarations.intersecting(Kind.SUBSCRIBER, key):
+            for face in sources:
+                if not face.local and src.reaches(face):
+                    faces[face] = None
+        change = Change(Kind.SUBSCRIBER, key)
+        for face in self._state.remotes():
+            if face not in faces and src.reaches(face):
+                multicast = face.relation.multicast
+                if multicast or unfiltered(self._upstream, face, change):
+                    faces[face] = None
+        written: dict[WireExpr, list[Face]] = {}
+        for face in sorted(faces, key=lambda face: face.id):
+            written.setdefault(face.aliases.shortest(key), []).append(face)
+        own: list[int] = []
+        others: list[int] = []
+        for subscriber in self.subscribers.intersecting(key):
+            local = subscriber.session is src
+            if subscriber.origin.reaches(local=local):
+                (own if local else others).append(subscriber.id)
+        remote = tuple((expr, tuple(faces)) for expr, faces in written.items())
+        return Route(key, remote, tuple(sorted(own)), tuple(sorted(others)))
+
+    def _forward(
+        self,
+        route: Route,
+        body: Put | Del,
+        qos: QoS,
+        timestamp_stack: TimestampStack | None,
+        *,
+        reliable: bool,
+    ) -> None:
+        send = self._state.send
+        for expr, faces in route.remote:
+            push = Push(key=expr, qos=qos, timestamp_stack=timestamp_stack, body=body)
+            for face in faces:
+                send(face, push, reliable=reliable)
+
+
+def unfiltered(upstream: Upstream, face: Face, change: Change) -> bool:
+    """Whether a face gets data or queries on a key although it declared nothing for it.
+
+    The one that is asked must have answered for this very key, a peer must have told all it has.
+    """
+    relation = face.relation
+    if relation.asks:
+        return not upstream.settled(face, change)
+    return relation.introduces and not face.introduced

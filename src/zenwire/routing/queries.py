@@ -1,0 +1,403 @@
+"""Queries: whom to ask, and bringing all answers back to the one who asked.
+
+A request that came, or that a session made, is `Pending` until each `Branch` it was sent along
+is done: finished, dead, or out of time. Then its origin gets one final.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from zenwire.errors import ZError
+from zenwire.keyexpr import intersects
+from zenwire.routing.consolidation import Consolidation, parameter_names, resolve
+from zenwire.routing.faces import Face, Locality
+from zenwire.routing.outputs import QueryFinished, QueryReceived, ReplyReceived
+from zenwire.wire.data import Del, Err, Put, Query, Reply
+from zenwire.wire.encoding import Encoding
+from zenwire.wire.network import Request, Response, ResponseFinal
+from zenwire.wire.structs import ResponderId
+from zenwire.wire.values import QueryTarget, WireExpr
+
+if TYPE_CHECKING:
+    from zenwire.routing.state import State
+    from zenwire.routing.targets import Targets
+    from zenwire.wire.structs import QueryBody, SourceInfo, TimestampStack
+    from zenwire.wire.values import ConsolidationMode, QoS
+
+__all__ = ["QUERY_TIMEOUT", "Queries", "timeout_error"]
+
+QUERY_TIMEOUT: Final = 10.0
+"""Seconds that a request without a timeout has."""
+
+_TIMEOUT: Final = b"Timeout"
+
+
+def timeout_error(query: int, qos: QoS) -> ReplyReceived:
+    """What a session gets for a query that was not answered in time."""
+    body = Err(encoding=Encoding.parse("zenoh/string"), payload=_TIMEOUT)
+    return ReplyReceived(query, "", body, None, qos)
+
+
+@dataclass(slots=True, eq=False)
+class Pending:
+    """A query of a face. For a session, ``request_id`` is the id that it knows."""
+
+    origin: Face
+    request_id: int
+    key: str
+    message: Request
+    deadline: float
+    anyke: bool
+    consolidation: Consolidation | None = None
+    branches: dict[tuple[Face, int], Branch] = field(default_factory=dict)
+    done: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Branch:
+    """A query on its way to one face. For a session, ``open`` are queryables not finished yet."""
+
+    pending: Pending
+    face: Face
+    id: int
+    open: set[int] = field(default_factory=set)
+
+
+class Queries:
+    """All queries that are not finished."""
+
+    __slots__ = (
+        "_answering",
+        "_asked",
+        "_deadlines",
+        "_forwarded",
+        "_live",
+        "_serial",
+        "_state",
+        "targets",
+    )
+
+    def __init__(self, state: State, targets: Targets) -> None:
+        self._state = state
+        self.targets = targets
+        self._asked: dict[Face, dict[int, Pending]] = {}
+        self._forwarded: dict[Face, dict[int, Branch]] = {}
+        self._answering: dict[int, Branch] = {}
+        self._deadlines: list[tuple[float, int, Pending]] = []
+        self._serial = 0
+        self._live = 0
+
+    @property
+    def deadline(self) -> float | None:
+        while self._deadlines and self._deadlines[0][2].done:
+            heapq.heappop(self._deadlines)
+        return self._deadlines[0][0] if self._deadlines else None
+
+    def ask(
+        self,
+        session: Face,
+        key: str,
+        now: float,
+        *,
+        parameters: str,
+        target: QueryTarget,
+        consolidation: ConsolidationMode,
+        timeout: float,
+        budget: int | None,
+        qos: QoS,
+        destination: Locality,
+        value: QueryBody | None,
+        attachment: bytes | None,
+        source_info: SourceInfo | None,
+        timestamp_stack: TimestampStack | None,
+    ) -> int:
+        """A session asks. The key is canonical."""
+        id = self._state.next_entity_id()
+        mode = resolve(consolidation, parameters)
+        message = Request(
+            request_id=id,
+            key=WireExpr(0, key),
+            qos=qos,
+            target=target,
+            budget=budget,
+            timeout=round(timeout * 1000),
+            timestamp_stack=timestamp_stack,
+            body=Query(
+                consolidation=mode,
+                parameters=parameters,
+                source_info=source_info,
+                body=value,
+                attachment=attachment,
+            ),
+        )
+        anyke = "_anyke" in parameter_names(parameters)
+        pending = Pending(session, id, key, message, now + timeout, anyke)
+        accept = None if anyke else key
+        pending.consolidation = Consolidation(mode, accept, budget, self._state.counters)
+        self._start(pending, destination)
+        return id
+
+    def request(self, face: Face, message: Request, now: float) -> None:
+        """A face asks. Whatever is wrong with it, it gets its final."""
+        counters = self._state.counters
+        asked = self._asked.setdefault(face, {})
+        if message.request_id in asked:
+            # Its final is the one of the query that has this id.
+            counters.duplicate_request += 1
+            return
+        key = self._state.key_of(face, message.key)
+        if key is not None and len(asked) >= self._state.limits.pending_queries:
+            counters.limit_pending_queries += 1
+            key = None
+        if message.body.shm:
+            counters.shared_memory += 1
+            key = None
+        if key is None:
+            self._send_final(face, message)
+            return
+        timeout = QUERY_TIMEOUT if message.timeout is None else message.timeout / 1000
+        anyke = "_anyke" in parameter_names(message.body.parameters)
+        pending = Pending(face, message.request_id, key, message, now + timeout, anyke)
+        self._start(pending, Locality.REMOTE)
+
+    def response(self, face: Face, message: Response) -> None:
+        """A face answers."""
+        branch = self._forwarded.get(face, {}).get(message.request_id)
+        if branch is None:
+            self._state.counters.unknown_request += 1
+            return
+        body = message.body
+        inner = body.body if isinstance(body, Reply) else body
+        if not isinstance(inner, Del) and inner.shm:
+            self._state.counters.shared_memory += 1
+            return
+        key: str | None = ""
+        if isinstance(body, Reply):
+            key = self._state.key_of(face, message.key)
+            if key is None:
+                return
+        else:
+            # An error may have an empty key; none is needed.
+            key = face.aliases.resolve(message.key) or ""
+        self._answer(branch.pending, key, body, message.responder, message.timestamp_stack)
+
+    def response_final(self, face: Face, message: ResponseFinal) -> None:
+        """A face has answered."""
+        branch = self._forwarded.get(face, {}).get(message.request_id)
+        if branch is None:
+            self._state.counters.unknown_request += 1
+        else:
+            self._end(branch)
+
+    def reply(
+        self,
+        session: Face,
+        query: int,
+        queryable: int,
+        key: str,
+        body: Put | Del | Err,
+        *,
+        timestamp_stack: TimestampStack | None,
+    ) -> bool:
+        """A queryable answers; False if it is too late. ZError for a key nobody asked for."""
+        branch = self._answering.get(query)
+        if branch is None or branch.face is not session or queryable not in branch.open:
+            return False
+        pending = branch.pending
+        responder = ResponderId(zid=self._state.zid, eid=queryable)
+        if isinstance(body, Err):
+            self._answer(pending, pending.key, body, responder, timestamp_stack)
+            return True
+        if not pending.anyke and not intersects(pending.key, key):
+            raise ZError(
+                f"a reply on {key!r} does not answer a query on {pending.key!r}; "
+                "the asker must say `_anyke` to get replies on other keys"
+            )
+        self._answer(pending, key, Reply(body=body), responder, timestamp_stack)
+        return True
+
+    def finish(self, session: Face, query: int, queryable: int) -> None:
+        """A queryable has answered. Once more, or too late, is no matter."""
+        branch = self._answering.get(query)
+        if branch is None or branch.face is not session:
+            return
+        branch.open.discard(queryable)
+        if not branch.open:
+            self._end(branch)
+
+    def cancel(self, session: Face, query: int) -> bool:
+        """A session does not want the answers any more: no event comes for it."""
+        pending = self._asked.get(session, {}).get(query)
+        if pending is None:
+            return False
+        self._abandon(pending)
+        return True
+
+    def drop(self, face: Face) -> None:
+        """A face went: it asks no more, and what it was asked counts as answered."""
+        for pending in list(self._asked.pop(face, {}).values()):
+            self._abandon(pending)
+        for branch in list(self._forwarded.pop(face, {}).values()):
+            self._end(branch)
+        for branch in [b for b in self._answering.values() if b.face is face]:
+            self._end(branch)
+
+    def tick(self, now: float) -> None:
+        """End what is out of time."""
+        while (deadline := self.deadline) is not None and deadline <= now:
+            self._expire(heapq.heappop(self._deadlines)[2])
+
+    def _start(self, pending: Pending, destination: Locality) -> None:
+        """Send it along all branches; without any it is finished at once."""
+        message, key, origin = pending.message, pending.key, pending.origin
+        sessions: list[Face] = []
+        remotes: list[Face] = []
+        if destination is not Locality.REMOTE:
+            sessions.append(origin)
+        if destination is not Locality.SESSION_LOCAL:
+            for face in self.targets.choose(origin, key, message.target):
+                (sessions if face.local else remotes).append(face)
+        self._asked.setdefault(origin, {})[pending.request_id] = pending
+        events: list[QueryReceived] = []
+        for session in sessions:
+            queryables = self.targets.queryables_of(session, origin, key, message.target)
+            if queryables:
+                events.append(self._serve(pending, session, queryables))
+        sent = [self._forward(pending, face) for face in remotes]
+        for event in events:
+            self._state.emit(event)
+        for branch in sent:
+            self._send_request(branch)
+        self._live += 1
+        if pending.branches:
+            self._schedule(pending)
+        else:
+            self._finish(pending)
+
+    def _schedule(self, pending: Pending) -> None:
+        if len(self._deadlines) > 2 * self._live + 64:
+            # Most of them are done long before their time.
+            self._deadlines = [entry for entry in self._deadlines if not entry[2].done]
+            heapq.heapify(self._deadlines)
+        self._serial += 1
+        heapq.heappush(self._deadlines, (pending.deadline, self._serial, pending))
+
+    def _serve(self, pending: Pending, session: Face, queryables: tuple[int, ...]) -> QueryReceived:
+        query = self._state.next_entity_id()
+        branch = Branch(pending, session, query, set(queryables))
+        pending.branches[session, query] = branch
+        self._answering[query] = branch
+        message = pending.message
+        return QueryReceived(
+            query=query,
+            queryables=queryables,
+            key=pending.key,
+            body=message.body,
+            qos=message.qos,
+            timeout=message.timeout,
+            local=session is pending.origin,
+            budget=message.budget,
+            timestamp_stack=message.timestamp_stack,
+        )
+
+    def _forward(self, pending: Pending, face: Face) -> Branch:
+        forwarded = self._forwarded.setdefault(face, {})
+        id = face.next_request_id()
+        while id in forwarded:
+            id = face.next_request_id()
+        branch = Branch(pending, face, id)
+        pending.branches[face, id] = branch
+        forwarded[id] = branch
+        return branch
+
+    def _send_request(self, branch: Branch) -> None:
+        message = branch.pending.message
+        request = Request(
+            request_id=branch.id,
+            key=branch.face.aliases.shortest(branch.pending.key),
+            qos=message.qos,
+            target=message.target,
+            budget=message.budget,
+            timeout=message.timeout,
+            timestamp_stack=message.timestamp_stack,
+            body=message.body,
+        )
+        self._state.send(branch.face, request)
+
+    def _answer(
+        self,
+        pending: Pending,
+        key: str,
+        body: Reply | Err,
+        responder: ResponderId | None,
+        timestamp_stack: TimestampStack | None,
+    ) -> None:
+        qos = pending.message.qos
+        if pending.consolidation is None:
+            response = Response(
+                request_id=pending.request_id,
+                key=WireExpr(0, key),
+                qos=qos,
+                responder=responder,
+                timestamp_stack=timestamp_stack,
+                body=body,
+            )
+            self._state.send(pending.origin, response)
+            return
+        inner = body.body if isinstance(body, Reply) else body
+        reply = ReplyReceived(pending.request_id, key, inner, responder, qos, timestamp_stack)
+        for ready in pending.consolidation.receive(reply):
+            self._state.emit(ready)
+
+    def _end(self, branch: Branch) -> None:
+        """One branch is done; the last one ends the query."""
+        self._forget(branch)
+        pending = branch.pending
+        if not pending.branches and not pending.done:
+            self._finish(pending)
+
+    def _expire(self, pending: Pending) -> None:
+        silent = list(pending.branches.values())
+        for branch in silent:
+            self._forget(branch)
+        if pending.consolidation is None:
+            for branch in silent:
+                responder = ResponderId(zid=branch.face.zid, eid=0)
+                self._answer(pending, "", Err(payload=_TIMEOUT), responder, None)
+            self._finish(pending)
+        else:
+            self._finish(pending, timed_out=True)
+
+    def _finish(self, pending: Pending, *, timed_out: bool = False) -> None:
+        pending.done = True
+        self._live -= 1
+        self._asked.get(pending.origin, {}).pop(pending.request_id, None)
+        if pending.consolidation is None:
+            self._send_final(pending.origin, pending.message)
+            return
+        for ready in pending.consolidation.end():
+            self._state.emit(ready)
+        if timed_out:
+            self._state.emit(timeout_error(pending.request_id, pending.message.qos))
+        self._state.emit(QueryFinished(pending.request_id))
+
+    def _abandon(self, pending: Pending) -> None:
+        pending.done = True
+        self._live -= 1
+        self._asked.get(pending.origin, {}).pop(pending.request_id, None)
+        for branch in list(pending.branches.values()):
+            self._forget(branch)
+
+    def _forget(self, branch: Branch) -> None:
+        branch.pending.branches.pop((branch.face, branch.id), None)
+        if branch.face.local:
+            self._answering.pop(branch.id, None)
+        else:
+            self._forwarded.get(branch.face, {}).pop(branch.id, None)
+
+    def _send_final(self, face: Face, message: Request) -> None:
+        final = ResponseFinal(request_id=message.request_id, qos=message.qos)
+        self._state.send(face, final)

@@ -1,0 +1,320 @@
+"""Routing towards the network: faces come, say things, and go; out come messages and events."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from zenwire.routing.core import Core
+from zenwire.routing.declarations import Change, Kind
+from zenwire.routing.faces import LOCAL, MULTICAST, Face, Relation, Role
+from zenwire.routing.interests import Held
+from zenwire.routing.limits import Counters, Limits
+from zenwire.routing.outputs import CloseFace, Output
+from zenwire.routing.session import Session
+from zenwire.wire.declare import (
+    DeclareFinal,
+    DeclareKeyExpr,
+    DeclareQueryable,
+    DeclareSubscriber,
+    DeclareToken,
+    UndeclareKeyExpr,
+    UndeclareQueryable,
+    UndeclareSubscriber,
+    UndeclareToken,
+)
+from zenwire.wire.network import (
+    Declare,
+    Interest,
+    NetworkMessage,
+    Push,
+    Request,
+    Response,
+    ResponseFinal,
+)
+from zenwire.wire.values import CloseReason, InterestMode, QueryableInfo, WhatAmI, ZenohId
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from zenwire.wire.locator import Locator
+
+__all__ = ["Tables"]
+
+_START = 0
+"""The interest id of the D_FINAL that ends what peers tell each other at the start."""
+
+_DECLARED = {
+    DeclareSubscriber: Kind.SUBSCRIBER,
+    DeclareQueryable: Kind.QUERYABLE,
+    DeclareToken: Kind.TOKEN,
+}
+_UNDECLARED = {
+    UndeclareSubscriber: Kind.SUBSCRIBER,
+    UndeclareQueryable: Kind.QUERYABLE,
+    UndeclareToken: Kind.TOKEN,
+}
+_NO_INFO = QueryableInfo()
+
+
+class Tables:
+    """The routing of one node.
+
+    Whatever is called, `outputs` gives what is to be done about it, in order. Times are seconds
+    of any clock that does not go back. Nothing that a neighbour sends raises an exception.
+    """
+
+    def __init__(
+        self,
+        zid: ZenohId,
+        role: Role,
+        *,
+        limits: Limits | None = None,
+        locators: Iterable[Locator] = (),
+    ) -> None:
+        self._core = Core(zid, role, limits or Limits(), locators)
+
+    @property
+    def role(self) -> Role:
+        return self._core.role
+
+    @property
+    def counters(self) -> Counters:
+        """What neighbours sent that was refused or meant nothing."""
+        return self._core.state.counters
+
+    @property
+    def faces(self) -> Mapping[int, Face]:
+        """All neighbours and sessions, by id, oldest first."""
+        return self._core.state.faces
+
+    @property
+    def deadline(self) -> float | None:
+        """When `tick` is due, or None."""
+        core = self._core
+        times = core.queries.deadline, core.upstream.deadline, core.liveliness.deadline
+        return min((time for time in times if time is not None), default=None)
+
+    def outputs(self) -> list[Output]:
+        """What is to be done since the last call. The caller does it in this order."""
+        return self._core.state.take()
+
+    def session(self) -> Session:
+        """A new session of this node, with entities of its own."""
+        core = self._core
+        face = Face(core.next_face_id(), core.state.zid, core.role.whatami, LOCAL)
+        core.state.faces[face.id] = face
+        core.state.stale()
+        return Session(core, face)
+
+    def add_face(
+        self,
+        zid: ZenohId,
+        whatami: WhatAmI,
+        now: float,
+        *,
+        multicast: bool = False,
+        relation: Relation | None = None,
+    ) -> Face:
+        """A neighbour, after OPEN. ``relation`` is the role's unless a gateway is configured.
+
+        A neighbour that the role does not serve, such as a client of a client, is to be closed.
+        """
+        core = self._core
+        if relation is None:
+            relation = MULTICAST if multicast else core.role.relations.get(whatami)
+        if relation is None:
+            face = Face(core.next_face_id(), zid, whatami, Relation(LOCAL.region), alive=False)
+            why = f"a {core.role.whatami.name.lower()} has no {whatami.name.lower()}s"
+            core.state.emit(CloseFace(face, CloseReason.GENERIC, why))
+            return face
+        face = Face(core.next_face_id(), zid, whatami, relation)
+        core.state.faces[face.id] = face
+        core.state.stale()
+        core.gossip.start(face)
+        core.upstream.start(face, now)
+        core.propagation.start(face)
+        if relation.introduces:
+            core.propagation.final(face, _START)
+        return face
+
+    def remove_face(self, face: Face) -> None:
+        """The neighbour is gone. All its state is void; if it returns, it is a new face."""
+        if face.alive and not face.local:
+            self._core.remove(face)
+
+    def receive(
+        self, face: Face, message: NetworkMessage, now: float, *, reliable: bool = True
+    ) -> None:
+        """A message of a neighbour. One that is gone is not heard any more."""
+        if not face.alive:
+            return
+        core = self._core
+        kind = type(message)
+        if kind is Push:
+            core.pubsub.receive(face, message, reliable=reliable)  # type: ignore[arg-type] # narrowed by kind
+        elif isinstance(message, Declare):
+            self._declare(face, message)
+        elif face.relation.multicast:
+            core.state.counters.ignored_declaration += 1
+        elif isinstance(message, Response):
+            core.queries.response(face, message)
+        elif isinstance(message, ResponseFinal):
+            core.queries.response_final(face, message)
+        elif isinstance(message, Request):
+            core.queries.request(face, message, now)
+        elif isinstance(message, Interest):
+            self._interest(face, message, now)
+        else:
+            core.gossip.receive(face, message)  # type: ignore[arg-type] # Oam is what is left
+
+    def tick(self, now: float) -> None:
+        """Time has passed: end what is out of time."""
+        core = self._core
+        core.queries.tick(now)
+        core.liveliness.tick(now)
+        core.answered(core.upstream.tick(now))
+
+    def set_locators(self, locators: Iterable[Locator]) -> None:
+        """Where this node is reached, to be told by gossip; without loopback addresses."""
+        self._core.gossip.set_locators(locators)
+
+    def _declare(self, face: Face, message: Declare) -> None:
+        body = message.body
+        if face.relation.multicast:
+            # It gets all data anyway, and its ids are all 0.
+            self.counters.ignored_declaration += 1
+        elif isinstance(body, DeclareSubscriber | DeclareQueryable | DeclareToken):
+            self._declare_entity(face, message.interest_id, body)
+        elif isinstance(body, UndeclareSubscriber | UndeclareQueryable | UndeclareToken):
+            self._undeclare_entity(face, body)
+        elif isinstance(body, DeclareKeyExpr):
+            self._declare_alias(face, body)
+        elif isinstance(body, UndeclareKeyExpr):
+            if face.aliases.forget(body.expr_id):
+                self._core.state.stale()
+            else:
+                self.counters.unknown_undeclare += 1
+        else:
+            assert isinstance(body, DeclareFinal)
+            self._final(face, message.interest_id)
+
+    def _declare_alias(self, face: Face, body: DeclareKeyExpr) -> None:
+        core, counters = self._core, self.counters
+        aliases = face.aliases
+        if body.expr_id not in aliases.theirs and len(aliases.theirs) >= core.state.limits.aliases:
+            counters.limit_aliases += 1
+            return
+        prefix = aliases.resolve(body.key)
+        if prefix is None:
+            counters.unknown_scope += 1
+        elif not prefix or len(prefix) > core.state.limits.key_length:
+            counters.bad_key += 1
+        elif aliases.learn(body.expr_id, prefix):
+            core.state.stale()
+        else:
+            counters.alias_conflict += 1
+
+    def _declare_entity(
+        self,
+        face: Face,
+        interest_id: int | None,
+        body: DeclareSubscriber | DeclareQueryable | DeclareToken,
+    ) -> None:
+        core, counters = self._core, self.counters
+        key = core.state.key_of(face, body.key)
+        if key is None:
+            return
+        kind = _DECLARED[type(body)]
+        change = Change(kind, key)
+        if kind is Kind.TOKEN:
+            waiters = core.upstream.waiting(face, interest_id)
+            if waiters is not None:
+                for waiter in list(waiters):
+                    if isinstance(waiter, int):
+                        core.liveliness.found(waiter, key)
+                    else:
+                        core.propagation.token(waiter, key)
+                return
+        if face.relation.asks and not core.upstream.covers(change):
+            counters.ignored_declaration += 1
+            return
+        is_new = core.declarations.key(face, kind, body.id) is None
+        if is_new and core.declarations.count(face) >= core.state.limits.declarations:
+            counters.limit_declarations += 1
+            return
+        info = body.info if isinstance(body, DeclareQueryable) else _NO_INFO
+        core.apply(core.declarations.declare(face, kind, body.id, key, info))
+
+    def _undeclare_entity(
+        self, face: Face, body: UndeclareSubscriber | UndeclareQueryable | UndeclareToken
+    ) -> None:
+        core = self._core
+        kind = _UNDECLARED[type(body)]
+        if core.declarations.key(face, kind, body.id) is not None:
+            core.apply(core.declarations.undeclare(face, kind, body.id))
+            return
+        key = body.key
+        if kind is Kind.TOKEN and key is not None and (key.scope or key.suffix):
+            self._undeclare_token(face, core.state.key_of(face, key))
+        else:
+            self.counters.unknown_undeclare += 1
+
+    def _undeclare_token(self, face: Face, key: str | None) -> None:
+        """The end of a token that the face had not told: it was there before we asked."""
+        if key is None:
+            return
+        core = self._core
+        change = Change(Kind.TOKEN, key)
+        sources = core.declarations.sources(change)
+        if face in sources:
+            core.apply(core.declarations.withdraw(face, change))
+        elif not sources:
+            core.liveliness.gone(key)
+            core.propagation.gone(key)
+
+    def _final(self, face: Face, interest_id: int | None) -> None:
+        core = self._core
+        if interest_id == _START and face.relation.introduces:
+            if not face.introduced:
+                face.introduced = True
+                core.state.stale()
+        elif interest_id is None:
+            self.counters.unknown_final += 1
+        else:
+            core.answered(core.upstream.final(face, interest_id))
+
+    def _interest(self, face: Face, message: Interest, now: float) -> None:
+        core, counters = self._core, self.counters
+        old = core.interests.get(face, message.id)
+        if message.mode is InterestMode.FINAL:
+            if old is not None:
+                core.end_interest(old)
+            return
+        wanted = (
+            (Kind.SUBSCRIBER, message.subscribers),
+            (Kind.QUERYABLE, message.queryables),
+            (Kind.TOKEN, message.tokens),
+        )
+        kinds = frozenset(kind for kind, is_wanted in wanted if is_wanted)
+        current = message.mode is InterestMode.CURRENT
+        if not face.relation.serves or (current and kinds != {Kind.TOKEN}):
+            # What there is now is told of tokens only, as the reference does.
+            counters.ignored_interest += 1
+            return
+        key = None if message.key is None else core.state.key_of(face, message.key)
+        refused = message.key is not None and key is None
+        if not refused and old is None:
+            refused = core.interests.count(face) >= core.state.limits.interests
+            counters.limit_interests += refused
+        if refused:
+            if message.mode is not InterestMode.FUTURE:
+                core.propagation.final(face, message.id)
+            return
+        if old is not None:
+            core.end_interest(old)
+        aggregate = message.aggregate and not message.tokens and key is not None
+        if face.whatami is WhatAmI.PEER:
+            aggregate = False
+        core.serve(
+            Held(face, message.id, message.mode, kinds, key, message.keyexprs, aggregate), now
+        )

@@ -1,0 +1,109 @@
+"""Which faces and which queryables a query is for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from zenwire.keyexpr import includes
+from zenwire.routing.declarations import Change, Declarations, Kind
+from zenwire.routing.local import Entities, LocalQueryable
+from zenwire.routing.pubsub import unfiltered
+from zenwire.wire.values import QueryTarget
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from zenwire.routing.faces import Face, Region
+    from zenwire.routing.state import State
+    from zenwire.routing.upstream import Upstream
+
+__all__ = ["Targets"]
+
+
+@dataclass(slots=True)
+class _Candidate:
+    """A face that may answer. ``unknown``: it has not told all its queryables for the key."""
+
+    face: Face
+    complete: bool = False
+    unknown: bool = False
+    distance: int = 0xFFFF
+
+
+class Targets:
+    """Finds who may answer. What was found is remembered until it may have changed."""
+
+    __slots__ = ("_declarations", "_found", "_generation", "_state", "_upstream", "queryables")
+
+    def __init__(self, state: State, declarations: Declarations, upstream: Upstream) -> None:
+        self._state = state
+        self._declarations = declarations
+        self._upstream = upstream
+        self.queryables: Entities[LocalQueryable] = Entities()
+        self._generation = 0
+        self._found: dict[tuple[Face, str], list[list[_Candidate]]] = {}
+
+    def choose(self, src: Face, key: str, target: QueryTarget) -> list[Face]:
+        """The faces to ask, in order of age. The best match is chosen within each region."""
+        chosen: list[Face] = []
+        for region in self._candidates(src, key):
+            chosen += _choose(region, target)
+        return sorted(chosen, key=lambda face: face.id)
+
+    def queryables_of(
+        self, session: Face, origin: Face, key: str, target: QueryTarget
+    ) -> tuple[int, ...]:
+        """The queryables of a session that are to answer: all of them, once the session is."""
+        local = session is origin
+        found = [
+            queryable.id
+            for queryable in self.queryables.intersecting(key)
+            if queryable.session is session
+            and queryable.origin.reaches(local=local)
+            and (queryable.complete or target is not QueryTarget.ALL_COMPLETE)
+        ]
+        return tuple(sorted(found))
+
+    def _candidates(self, src: Face, key: str) -> list[list[_Candidate]]:
+        if self._generation != self._state.generation:
+            self._generation = self._state.generation
+            self._found.clear()
+        found = self._found.get((src, key))
+        if found is None:
+            if len(self._found) >= self._state.limits.routes:
+                self._found.clear()
+            found = self._found[src, key] = self._find(src, key)
+        return found
+
+    def _find(self, src: Face, key: str) -> list[list[_Candidate]]:
+        found: dict[Face, _Candidate] = {}
+        for declared, sources in self._declarations.intersecting(Kind.QUERYABLE, key):
+            whole = includes(declared, key)
+            for face, info in sources.items():
+                if not src.reaches(face) or face.relation.multicast:
+                    continue
+                candidate = found.setdefault(face, _Candidate(face))
+                # A session is nearer than any neighbour.
+                distance = info.distance + (not face.local)
+                if info.complete and whole:
+                    candidate.complete = True
+                    candidate.distance = min(candidate.distance, distance)
+        change = Change(Kind.QUERYABLE, key)
+        for face in self._state.remotes():
+            if src.reaches(face) and unfiltered(self._upstream, face, change):
+                found.setdefault(face, _Candidate(face)).unknown = True
+        regions: dict[Region, list[_Candidate]] = {}
+        for candidate in found.values():
+            regions.setdefault(candidate.face.relation.region, []).append(candidate)
+        return list(regions.values())
+
+
+def _choose(candidates: Sequence[_Candidate], target: QueryTarget) -> list[Face]:
+    if target is QueryTarget.BEST_MATCHING:
+        complete = [candidate for candidate in candidates if candidate.complete]
+        if complete:
+            return [min(complete, key=lambda c: (c.distance, c.face.id)).face]
+    elif target is QueryTarget.ALL_COMPLETE:
+        return [c.face for c in candidates if c.complete or c.unknown]
+    return [candidate.face for candidate in candidates]

@@ -1,0 +1,125 @@
+"""Bytes of a link to batches, and back: lengths of streams, compression, low latency."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from zenwire.errors import DecodeError, Fault
+from zenwire.transport import limits
+from zenwire.transport.settings import LinkFacts
+from zenwire.wire.batch import (
+    LOW_LATENCY_PREFIX,
+    STREAM_PREFIX,
+    compress_batch,
+    expand_batch,
+    frame_stream,
+    split_stream,
+)
+
+__all__ = ["Framing", "Unwrap"]
+
+
+class Framing:
+    """How batches of one link are wrapped: as in the handshake, until ``agree`` says otherwise."""
+
+    __slots__ = ("batch_size", "compression", "lowlatency", "message_max", "prefix", "stream")
+
+    def __init__(self, link: LinkFacts, message_max: int = limits.MAX_MESSAGE_SIZE) -> None:
+        self.stream = link.stream
+        self.prefix = STREAM_PREFIX if link.stream else 0
+        self.batch_size = limits.BATCH_MAX
+        self.message_max = message_max
+        self.compression = False
+        self.lowlatency = False
+
+    def agree(self, batch_size: int, *, compression: bool, lowlatency: bool) -> None:
+        """What holds after OpenAck."""
+        self.batch_size = batch_size
+        self.compression = compression
+        self.lowlatency = lowlatency
+        if self.stream and lowlatency:
+            self.prefix = LOW_LATENCY_PREFIX
+
+    @property
+    def room(self) -> int:
+        """How many bytes the content of a batch may have.
+
+        The reference reads low-latency messages up to the batch size, without their prefix, and
+        breaks the link at longer ones; it sends longer ones itself.
+        """
+        if self.lowlatency:
+            return self.batch_size
+        return self.batch_size - self.prefix - self.compression
+
+    @property
+    def limit(self) -> int:
+        """The longest batch that may come: as declared before it, or as a datagram."""
+        if self.lowlatency and self.stream:
+            return self.message_max
+        return self.batch_size - self.prefix
+
+    def wrap(self, content: bytes) -> bytes:
+        """A batch as it is written to the link."""
+        if self.compression:
+            content = compress_batch(content)
+        return frame_stream(content, self.prefix) if self.stream else content
+
+    def expand(self, batch: bytes) -> bytes:
+        """The content of a batch. Raises DecodeError."""
+        if not self.compression:
+            return batch
+        return expand_batch(batch, self.batch_size)
+
+
+class Unwrap:
+    """What came over a link, as contents of batches.
+
+    Not more is kept than was received, and no more of it than one batch.
+    """
+
+    __slots__ = ("_kept", "framing")
+
+    def __init__(self, framing: Framing) -> None:
+        self.framing = framing
+        self._kept = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Each batch that is whole now. Raises DecodeError for one that is too long or damaged.
+
+        The framing may be changed between two batches.
+        """
+        framing = self.framing
+        if not framing.stream:
+            if len(data) > framing.limit:
+                detail = f"{len(data)} bytes are above {framing.limit}"
+                raise DecodeError(Fault.LIMIT, 0, "batch", detail)
+            yield framing.expand(data)
+            return
+        kept = self._kept
+        if kept:
+            kept += data
+            if not self._whole(kept):
+                return
+            data = bytes(kept)
+            kept.clear()
+        done = 0
+        try:
+            while True:
+                prefix, limit = framing.prefix, framing.limit
+                for start, end in split_stream(data, prefix, start=done, limit=limit):
+                    done = end
+                    yield framing.expand(data[start:end])
+                    if (framing.prefix, framing.limit) != (prefix, limit):
+                        break
+                else:
+                    break
+        finally:
+            self._kept += memoryview(data)[done:]
+
+    def _whole(self, kept: bytearray) -> bool:
+        """Whether there is a batch, or a fault, in what was kept: else it is not copied again."""
+        prefix = self.framing.prefix
+        if len(kept) < prefix:
+            return False
+        length = int.from_bytes(kept[:prefix], "little")
+        return len(kept) >= prefix + length or length > self.framing.limit

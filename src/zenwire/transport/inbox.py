@@ -1,0 +1,152 @@
+"""Batches to network messages: which FRAMEs are new, and what fragments amount to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import get_args
+
+from zenwire.errors import DecodeError
+from zenwire.transport.codec import batch_messages, whole_message
+from zenwire.transport.events import Received
+from zenwire.transport.fragments import Budget, Reassembly
+from zenwire.transport.refused import MalformedError
+from zenwire.transport.sequence import LANES, Newest, lane
+from zenwire.transport.stats import Cause, Stats
+from zenwire.wire.network import NetworkMessage
+from zenwire.wire.transport import Close, Fragment, Frame, Join, KeepAlive, TransportOam
+from zenwire.wire.values import Priority, Resolution
+
+__all__ = ["BatchReader", "Inbox", "Lanes", "read_batch"]
+
+
+class Lanes:
+    """What a session has received in each lane; all its links share it."""
+
+    __slots__ = ("mask", "newest", "qos", "reassembly")
+
+    def __init__(
+        self, resolution: Resolution, first_sns: list[int], qos: bool, patch: int, budget: Budget
+    ) -> None:
+        self.mask = resolution.sn_modulus - 1
+        self.qos = qos
+        self.newest = [Newest(resolution, sn) for sn in first_sns]
+        self.reassembly = [Reassembly(budget, patch >= 1) for _ in range(LANES)]
+
+    def release(self, stats: Stats) -> None:
+        """Nothing more comes: unfinished messages are given up."""
+        for reassembly in self.reassembly:
+            reassembly.abort(stats, Cause.FRAGMENT_INTERRUPTED)
+
+
+class Inbox:
+    """The lanes as one link sees them, with its counters.
+
+    Raises MalformedError for what ends the link.
+    """
+
+    __slots__ = ("lanes", "stats")
+
+    def __init__(self, lanes: Lanes, stats: Stats) -> None:
+        self.lanes = lanes
+        self.stats = stats
+
+    def frame(self, priority: Priority, reliable: bool, sn: int) -> bool:
+        """Whether the messages of a FRAME are new."""
+        at = self._lane(priority, reliable, sn)
+        self.stats.rx_frames += 1
+        reassembly = self.lanes.reassembly[at]
+        if not self._new(at, sn):
+            return False
+        if reassembly.unfinished:
+            reassembly.abort(self.stats, Cause.FRAGMENT_INTERRUPTED)
+        return True
+
+    def fragment(
+        self,
+        priority: Priority,
+        reliable: bool,
+        sn: int,
+        payload: bytes,
+        *,
+        more: bool,
+        first: bool = False,
+        drop: bool = False,
+    ) -> bytearray | None:
+        """The message that is whole with this FRAGMENT, as bytes, or None."""
+        at = self._lane(priority, reliable, sn)
+        self.stats.rx_fragments += 1
+        if not self._new(at, sn):
+            return None
+        reassembly = self.lanes.reassembly[at]
+        mask = self.lanes.mask
+        return reassembly.push(payload, sn, mask, self.stats, more=more, first=first, drop=drop)
+
+    def _lane(self, priority: Priority, reliable: bool, sn: int) -> int:
+        lanes = self.lanes
+        if sn > lanes.mask:
+            raise MalformedError(f"sequence number {sn} is above {lanes.mask}")
+        if priority is not Priority.DATA and not lanes.qos:
+            raise MalformedError(f"priority {priority.name} in a session without QoS")
+        return lane(priority, reliable)
+
+    def _new(self, at: int, sn: int) -> bool:
+        skipped = self.lanes.newest[at].accept(sn)
+        if isinstance(skipped, Cause):
+            self.stats.dropped[skipped] += 1
+            return False
+        self.stats.rx_missing += skipped
+        return True
+
+
+Found = Received | Close | TransportOam | Join
+"""What a batch amounts to."""
+
+BatchReader = Callable[[bytes, Inbox], tuple[list[Found], str | None]]
+"""Reads a whole batch, asking the inbox about each FRAME and FRAGMENT in it.
+
+Gives what it found, in order and up to the fault, and what the fault was, if there was one.
+"""
+
+
+_NETWORK = frozenset(get_args(NetworkMessage))
+
+
+def read_batch(content: bytes, inbox: Inbox) -> tuple[list[Found], str | None]:
+    """The reader that makes objects of all messages."""
+    messages, fault = batch_messages(content)
+    found: list[Found] = []
+    run: list[NetworkMessage] | None = None
+    stats = inbox.stats
+    try:
+        for message in messages:
+            if type(message) in _NETWORK:
+                if run is not None:
+                    run.append(message)  # type: ignore[arg-type] # of the types just looked up
+                    stats.rx_messages += 1
+            elif isinstance(message, Frame):
+                run = None
+                if inbox.frame(message.priority, message.reliable, message.sn):
+                    run = []
+                    found.append(Received(run, message.priority, message.reliable))
+            elif isinstance(message, Fragment):
+                whole = inbox.fragment(
+                    message.priority,
+                    message.reliable,
+                    message.sn,
+                    message.payload,
+                    more=message.more,
+                    first=message.first,
+                    drop=message.drop,
+                )
+                if whole is not None:
+                    one: list[NetworkMessage] = [whole_message(whole)]
+                    found.append(Received(one, message.priority, message.reliable))
+                    stats.rx_messages += 1
+            elif isinstance(message, Close | TransportOam | Join):
+                found.append(message)
+            elif not isinstance(message, KeepAlive):
+                # INIT and OPEN mean nothing here, and do no harm.
+                stats.rx_ignored += 1
+    except (DecodeError, MalformedError) as e:
+        return found, str(e)
+    return found, None if fault is None else str(fault)

@@ -1,0 +1,85 @@
+"""Every limit and waiting time of the transport, with its default. ``Settings`` may change most.
+
+Times are in seconds, sizes in bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from zenwire.wire.batch import BATCH_MAX
+
+__all__ = [
+    "ACCEPT_TIMEOUT",
+    "BATCH_MAX",
+    "BATCH_MIN",
+    "COOKIE_KEY_MIN",
+    "COOKIE_MAX",
+    "CREDENTIAL_MAX",
+    "KEEP_ALIVE",
+    "LEASE",
+    "MAX_LINKS",
+    "MAX_MESSAGE_SIZE",
+    "MAX_PENDING",
+    "MAX_REASSEMBLY",
+    "MAX_SESSIONS",
+    "MULTICAST_BATCH",
+    "MULTILINK_KEY_BITS",
+    "OPEN_TIMEOUT",
+    "PEM_MAX",
+    "QUEUE_BATCHES",
+    "RSA_BITS_MAX",
+    "RSA_BITS_MIN",
+    "RSA_EXPONENT_MAX",
+    "WAIT_BEFORE_CLOSE",
+    "WAIT_BEFORE_DROP",
+    "WAIT_BEFORE_DROP_FRAGMENTS",
+]
+
+# Batches.
+BATCH_MIN: Final = 32
+"""Below this a batch has no room for the head of a FRAGMENT and a useful piece of a message."""
+MULTICAST_BATCH: Final = 8_192
+
+# Messages.
+MAX_MESSAGE_SIZE: Final = 2**30
+"""A larger message is not sent, and not put together from fragments."""
+MAX_REASSEMBLY: Final = 2**30
+"""What all unfinished messages of a session may hold together."""
+
+# Queues and congestion.
+QUEUE_BATCHES: Final = 2
+"""A priority's queue takes messages until it holds this many batches."""
+WAIT_BEFORE_DROP: Final = 0.001
+"""How long a message with Drop waits for room."""
+WAIT_BEFORE_DROP_FRAGMENTS: Final = 0.05
+"""How long a message with Drop that was cut may stand still while others wait for room."""
+WAIT_BEFORE_CLOSE: Final = 5.0
+"""How long a message with Block waits for room before the link is closed."""
+
+# Time.
+LEASE: Final = 10.0
+KEEP_ALIVE: Final = 4
+"""KEEP_ALIVE goes out when nothing else did for the lease divided by this."""
+OPEN_TIMEOUT: Final = 10.0
+ACCEPT_TIMEOUT: Final = 10.0
+
+# Numbers of things.
+MAX_SESSIONS: Final = 1_000
+MAX_PENDING: Final = 100
+"""Handshakes that a listener may have under way."""
+MAX_LINKS: Final = 1
+
+# Handshake.
+COOKIE_KEY_MIN: Final = 16
+COOKIE_MAX: Final = 1_024
+"""What a connector echoes; the reference's cookies have 33 to 113 bytes."""
+CREDENTIAL_MAX: Final = 1_024
+"""A user name or a password."""
+
+# Keys: an RSA operation costs the cube of the bits, and the other side chooses its key.
+RSA_BITS_MIN: Final = 512
+RSA_BITS_MAX: Final = 4_096
+RSA_EXPONENT_MAX: Final = 2**33 - 1
+MULTILINK_KEY_BITS: Final = 512
+PEM_MAX: Final = 65_536

@@ -1,0 +1,382 @@
+"""The machine of one unicast link: its handshake, what it carries, and its end."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from zenwire.errors import DecodeError
+from zenwire.transport.codec import QOS, bare_message, decode_handshake, encode
+from zenwire.transport.congestion import Congestion
+from zenwire.transport.events import (
+    ACCEPTED,
+    Closed,
+    Dropped,
+    Event,
+    Full,
+    Opened,
+    Peer,
+    Received,
+    Result,
+    Writable,
+)
+from zenwire.transport.framing import Framing, Unwrap
+from zenwire.transport.handshake import Acceptor, Connector, Outcome
+from zenwire.transport.inbox import BatchReader, Inbox, read_batch
+from zenwire.transport.outbox import BareOutbox, Outbox
+from zenwire.transport.refused import RefusedError
+from zenwire.transport.settings import LinkFacts, Role, Settings
+from zenwire.transport.states import FIRST, MOVES, State
+from zenwire.transport.stats import Cause, Stats
+from zenwire.wire.network import NetworkMessage
+from zenwire.wire.transport import Close, InitAck, InitSyn, Join, KeepAlive, OpenAck, OpenSyn
+from zenwire.wire.values import CloseReason, CongestionControl, Priority, QoS
+
+if TYPE_CHECKING:
+    from zenwire.transport.sessions import Session, Sessions
+
+__all__ = ["Unicast"]
+
+_DEFAULT_QOS = QoS()
+
+
+class Unicast:
+    """One link to one peer. ``Sessions`` makes them.
+
+    ``reader`` reads the batches of an open session, unless it is a low-latency one; set it when
+    ``Opened`` comes, or before.
+    """
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        settings: Settings,
+        link: LinkFacts,
+        steps: Connector | Acceptor,
+        now: float,
+    ) -> None:
+        self.role = Role.CONNECTOR if isinstance(steps, Connector) else Role.ACCEPTOR
+        self.link = link
+        self.stats = Stats()
+        self.state = FIRST[self.role]
+        self.peer: Peer | None = None
+        self.session: Session | None = None
+        self.reader: BatchReader = read_batch
+        self._sessions = sessions
+        self._settings = settings
+        self._steps = steps
+        self._framing = Framing(link, settings.max_message_size)
+        self._unwrap = Unwrap(self._framing)
+        self._congestion = Congestion(settings, self.stats)
+        self._inbox: Inbox | None = None
+        self._outbox: Outbox | BareOutbox | None = None
+        self._ready: deque[bytes] = deque()
+        self._events: list[Event] = []
+        self._close_reason = CloseReason.GENERIC
+        self._heard = self._sent = now
+        timeout = settings.open_timeout if self.role is Role.CONNECTOR else settings.accept_timeout
+        self._ends: float | None = now + timeout
+        """When a handshake, or the last words of a link, have taken too long."""
+        if isinstance(steps, Connector):
+            self._say(steps.init_syn())
+
+    # What its owner asks.
+
+    @property
+    def closed(self) -> bool:
+        """Nothing comes in any more. What is left to be pulled may still go out."""
+        return self.state in (State.CLOSING, State.CLOSED)
+
+    @property
+    def done(self) -> bool:
+        """Closed, and nothing is left to be pulled."""
+        return self.state is State.CLOSED and not self._ready
+
+    @property
+    def deadline(self) -> float | None:
+        """When ``tick`` is due; None if nothing is."""
+        if self._events:
+            return float("-inf")
+        if self.state is not State.OPEN:
+            return self._ends
+        assert self.peer is not None
+        due = self._heard + self.peer.lease
+        blocked = self._congestion.deadline
+        if blocked is not None:
+            due = min(due, blocked)
+        return min(due, self._silent_until) if self._idle else due
+
+    @property
+    def _silent_until(self) -> float:
+        return self._sent + self._settings.lease / self._settings.keep_alive
+
+    @property
+    def _idle(self) -> bool:
+        return not self._ready and (self._outbox is None or self._outbox.empty)
+
+    # Input: bytes.
+
+    def receive(self, data: bytes, now: float) -> list[Event]:
+        """Bytes came: a piece of a stream, cut anywhere, or one datagram."""
+        self.stats.rx_bytes += len(data)
+        events = self._take_events()
+        if self.closed:
+            return events
+        self._heard = now
+        try:
+            for content in self._unwrap.feed(data):
+                if not self._batch(content, now, events):
+                    break
+        except DecodeError as e:
+            # In an open session the reference ends the link without a word, so do we.
+            refusal = None if self.state is State.OPEN else CloseReason.INVALID
+            self._end(events, str(e), refusal)
+        except RefusedError as e:
+            self._end(events, e.text, e.reason)
+        return events
+
+    def _batch(self, content: bytes, now: float, events: list[Event]) -> bool:
+        """Whether it goes on after this batch."""
+        self.stats.rx_batches += 1
+        if self.state is not State.OPEN:
+            self._handshake(content, now, events)
+        elif not content:
+            self.stats.rx_ignored += 1
+        elif self._framing.lowlatency:
+            self._bare(content, events)
+        else:
+            assert self._inbox is not None
+            found, fault = self.reader(content, self._inbox)
+            for item in found:
+                if isinstance(item, Close):
+                    self._closed_by_peer(item, events)
+                    return False
+                if isinstance(item, Join):
+                    self.stats.rx_ignored += 1
+                else:
+                    events.append(item)
+            if fault is not None:
+                self._end(events, fault, None)
+        return not self.closed
+
+    def _bare(self, content: bytes, events: list[Event]) -> None:
+        message = bare_message(content)
+        if isinstance(message, Close):
+            self._closed_by_peer(message, events)
+        elif message is not None and not isinstance(message, KeepAlive):
+            events.append(Received([message], Priority.DATA, True))  # type: ignore[list-item] # no other is there
+            self.stats.rx_messages += 1
+
+    # The handshake.
+
+    def _handshake(self, content: bytes, now: float, events: list[Event]) -> None:
+        if not content:
+            self._end(events, "an empty batch during the handshake", None)
+            return
+        message = decode_handshake(content)
+        if isinstance(message, Close):
+            self._closed_by_peer(message, events)
+            return
+        after = MOVES[self.state].get(type(message))
+        if after is None:
+            name = type(message).__name__
+            raise RefusedError(CloseReason.INVALID, f"{name} while {self.state.value}")
+        steps = self._steps
+        if isinstance(steps, Connector):
+            if isinstance(message, InitAck):
+                self._sessions.check(self, message.zid, message.whatami)
+                self._say(steps.open_syn(message))
+            elif isinstance(message, OpenAck):
+                self._open(steps.outcome(message), events)
+        elif isinstance(message, InitSyn):
+            self._say(steps.init_ack(message, now))
+        elif isinstance(message, OpenSyn):
+            ack, outcome = steps.open_ack(message, now)
+            self._open(outcome, events, ack)
+        self.state = after
+
+    def _open(self, outcome: Outcome, events: list[Event], ack: OpenAck | None = None) -> None:
+        settings, peer = self._settings, outcome.peer
+        session = self._sessions.admit(self, outcome)
+        if ack is not None:
+            self._say(ack)
+        self.peer, self.session = peer, session
+        framing = self._framing
+        framing.agree(peer.batch_size, compression=peer.compression, lowlatency=peer.lowlatency)
+        if peer.lowlatency:
+            capacity = settings.queue_batches[Priority.DATA] * peer.batch_size
+            self._outbox = BareOutbox(self.stats, capacity)
+        else:
+            self._inbox = Inbox(session.lanes, self.stats)
+            self._outbox = Outbox(
+                session.counters,
+                self.stats,
+                room=framing.room,
+                qos=peer.qos,
+                marked=peer.patch >= 1,
+                queue_batches=settings.queue_batches,
+                batching=settings.batching,
+            )
+        self._ends = None
+        events.append(Opened(peer, session))
+
+    # Output.
+
+    def send(
+        self,
+        message: NetworkMessage | bytes,
+        now: float,
+        *,
+        reliable: bool = True,
+        qos: QoS | None = None,
+        retry: Full | None = None,
+    ) -> Result:
+        """Queue a message, encoded or not; of one that is encoded, the QoS has to be told.
+
+        ``retry`` is the Full that the same message got before. Raises EncodeError.
+        """
+        if self.state is not State.OPEN:
+            return self._drop(Cause.NOT_OPEN)
+        outbox = self._outbox
+        assert outbox is not None
+        if qos is None:
+            qos = _DEFAULT_QOS if isinstance(message, bytes) else message.qos
+        priority, congestion, express = QOS[qos.raw]
+        priority = outbox.lane_priority(priority)
+        if outbox.full(priority):
+            stalled = now - self._settings.wait_before_drop_fragments
+            if not outbox.give_up_stalled(priority, stalled) or outbox.full(priority):
+                return self._congestion.refuse(priority, congestion, reliable, now, retry)
+        data = message if isinstance(message, bytes) else encode(message)
+        if len(data) > self._settings.max_message_size or (
+            self._framing.lowlatency and len(data) > self._framing.room
+        ):
+            return self._drop(Cause.TOO_LARGE)
+        droppable = not reliable or congestion is CongestionControl.DROP
+        outbox.put(data, priority, reliable, express, droppable)
+        return ACCEPTED
+
+    def _drop(self, cause: Cause) -> Dropped:
+        self.stats.dropped[cause] += 1
+        return Dropped(cause)
+
+    def pull(self, now: float) -> bytes:
+        """The next batch, as the link wants it; nothing if nothing waits."""
+        if self._ready:
+            data = self._ready.popleft()
+        elif self._outbox is None or not (content := self._outbox.pull(now)):
+            if self.state is not State.CLOSING:
+                return b""
+            self.state, self._ends = State.CLOSED, None
+            data = self._framing.wrap(encode(Close(reason=self._close_reason)))
+        else:
+            data = self._framing.wrap(content)
+            self._relieve()
+        self._sent = now
+        self.stats.tx_bytes += len(data)
+        self.stats.tx_batches += 1
+        return data
+
+    def _relieve(self) -> None:
+        congestion, outbox = self._congestion, self._outbox
+        if outbox is None or not congestion.waiting:
+            return
+        for priority in sorted(congestion.waiting):
+            if not outbox.full(priority):
+                congestion.relieve(priority)
+                self._events.append(Writable(priority))
+
+    def _say(self, message: object) -> None:
+        """A transport message in a batch of its own."""
+        self._ready.append(self._framing.wrap(encode(message)))
+
+    # Time.
+
+    def tick(self, now: float) -> list[Event]:
+        """What time has brought, and what ``pull`` and ``send`` had to tell."""
+        events = self._take_events()
+        if self._ends is not None and now >= self._ends:
+            if self.state is State.CLOSING:
+                self.state, self._ends = State.CLOSED, None
+                self._lose_queued()
+            elif self.state is not State.CLOSED:
+                self._end(events, "the handshake took too long", None)
+        elif self.state is State.OPEN:
+            assert self.peer is not None
+            blocked = self._congestion.deadline
+            if now >= self._heard + self.peer.lease:
+                text = f"nothing was heard for {self.peer.lease:g} s"
+                self._end(events, text, CloseReason.EXPIRED)
+            elif blocked is not None and now >= blocked:
+                wait = self._settings.wait_before_close
+                self._end(events, f"no room for {wait:g} s", CloseReason.UNRESPONSIVE)
+            elif self._idle and now >= self._silent_until:
+                self._say(KeepAlive())
+        return events
+
+    def _take_events(self) -> list[Event]:
+        events, self._events = self._events, []
+        return events
+
+    # The end.
+
+    def close(self, now: float, reason: CloseReason = CloseReason.GENERIC) -> None:
+        """End it from here: what is queued goes out, then a CLOSE. No event tells of it."""
+        if self.closed:
+            return
+        self._sessions.forget(self)
+        self._close_reason = reason
+        self.state = State.CLOSING
+        self._ends = now + self._settings.wait_before_close
+
+    def lost(self, now: float, text: str = "the link was lost") -> list[Event]:
+        """The link is gone: the other side has closed it, or it broke."""
+        events = self._take_events()
+        if self.state is State.CLOSING:
+            self._lose_queued()
+        elif self.state is not State.CLOSED:
+            self._end(events, text, None, by_peer=True)
+        self.state, self._ends = State.CLOSED, None
+        self._ready.clear()
+        return events
+
+    def _closed_by_peer(self, close: Close, events: list[Event]) -> None:
+        session = self.session
+        text = f"closed by the peer, reason {_reason(close.reason)}"
+        self._end(events, text, None, by_peer=True, reason=close.reason)
+        if close.session and session is not None:
+            session.end(text, close.reason)
+
+    def end_with_session(self, text: str, reason: int) -> None:
+        """Another link of the session was told that all of it ends."""
+        if not self.closed:
+            self._end(self._events, text, None, by_peer=True, reason=reason)
+
+    def _end(
+        self,
+        events: list[Event],
+        text: str,
+        tell: CloseReason | None,
+        *,
+        by_peer: bool = False,
+        reason: int | None = None,
+    ) -> None:
+        """It is over; ``tell`` goes out as a CLOSE, after which nothing does."""
+        self._lose_queued()
+        if tell is not None:
+            self._say(Close(reason=tell))
+            reason = tell
+        self.state, self._ends = State.CLOSED, None
+        over = self._sessions.forget(self)
+        events.append(Closed(reason, by_peer, text, over))
+
+    def _lose_queued(self) -> None:
+        if self._outbox is not None and (lost := self._outbox.clear()):
+            self.stats.dropped[Cause.LINK_LOST] += lost
+
+
+def _reason(value: int) -> str:
+    try:
+        return CloseReason(value).name
+    except ValueError:
+        return str(value)

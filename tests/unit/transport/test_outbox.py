@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.transport.pair import payload, put
+from zenwire.transport.outbox import Outbox
+from zenwire.transport.sequence import Counters
+from zenwire.transport.stats import Cause, Stats
+from zenwire.wire import decode_batch, encode
+from zenwire.wire.network import Push
+from zenwire.wire.transport import Fragment, Frame
+from zenwire.wire.values import CongestionControl, Priority, Resolution
+
+DATA, LOW, HIGH = Priority.DATA, Priority.BACKGROUND, Priority.REAL_TIME
+DROP = CongestionControl.DROP
+
+
+def outbox(room: int = 100, **how: Any) -> Outbox:
+    given: dict[str, Any] = {"qos": True, "marked": True, "queue_batches": (2,) * 8} | how
+    return Outbox(Counters(Resolution(), 5), Stats(), room=room, **given)
+
+
+def fill(box: Outbox, *sent: tuple[bytes, Priority], reliable: bool = True, **how: Any) -> None:
+    for content, priority in sent:
+        express = how.get("express", False)
+        data = encode(put(content, priority, express=express))
+        box.put(data, priority, reliable, express, how.get("droppable", False))
+
+
+def batches(box: Outbox) -> list[list[Any]]:
+    found = []
+    while content := box.pull(0.0):
+        assert len(content) <= box._room
+        found.append(decode_batch(content))
+    assert box.empty
+    return found
+
+
+def test_messages_share_a_frame() -> None:
+    box = outbox()
+    fill(box, (b"1", DATA), (b"2", DATA), (b"3", DATA))
+    ((frame, *messages),) = batches(box)
+    assert frame == Frame(reliable=True, sn=5)
+    assert [m.body.payload for m in messages] == [b"1", b"2", b"3"]
+    assert (box._stats.tx_frames, box._stats.tx_messages) == (1, 3)
+
+
+def test_the_highest_priority_goes_first() -> None:
+    box = outbox()
+    fill(box, (b"low", LOW), (b"data", DATA), (b"high", HIGH), (b"data 2", DATA))
+    (batch,) = batches(box)
+    frames = [m for m in batch if isinstance(m, Frame)]
+    assert [f.priority for f in frames] == [HIGH, DATA, LOW]
+    assert [f.sn for f in frames] == [5, 5, 5]
+    payloads = [payload(m) for m in batch if isinstance(m, Push)]
+    assert payloads == [b"high", b"data", b"data 2", b"low"]
+
+
+def test_a_change_of_reliability_opens_a_frame() -> None:
+    box = outbox()
+    fill(box, (b"1", DATA))
+    fill(box, (b"2", DATA), reliable=False)
+    fill(box, (b"3", DATA))
+    (batch,) = batches(box)
+    frames = [(f.reliable, f.sn) for f in batch if isinstance(f, Frame)]
+    assert frames == [(True, 5), (False, 5), (True, 6)]
+
+
+def test_express_ends_the_batch() -> None:
+    box = outbox()
+    fill(box, (b"1", DATA))
+    fill(box, (b"2", DATA), express=True)
+    fill(box, (b"3", DATA))
+    assert [len(b) for b in batches(box)] == [3, 2]
+
+
+def test_without_batching_each_message_is_alone() -> None:
+    box = outbox(batching=False)
+    fill(box, (b"1", DATA), (b"2", DATA), (b"3", LOW))
+    assert [len(b) for b in batches(box)] == [2, 2, 2]
+
+
+def test_a_full_batch_is_full() -> None:
+    size = len(encode(put(bytes(20))))
+    head = len(encode(Frame(reliable=True, sn=5)))
+    box = outbox(room=head + 3 * size)
+    fill(box, *[(bytes(20), DATA)] * 7)
+    assert [len(b) for b in batches(box)] == [4, 4, 2]
+
+
+@pytest.mark.parametrize("size", [60, 85, 90, 95, 200, 5000])
+@pytest.mark.parametrize("priority", [DATA, LOW])
+def test_large_messages_are_cut(size: int, priority: Priority) -> None:
+    box = outbox()
+    fill(box, (bytes(size), priority))
+    found = batches(box)
+    whole = encode(put(bytes(size), priority))
+    if len(found) == 1:
+        assert isinstance(found[0][0], Frame)
+        return
+    fragments = [f for (f,) in found]
+    assert all(isinstance(f, Fragment) for f in fragments)
+    assert b"".join(f.payload for f in fragments) == whole
+    assert [f.first for f in fragments] == [True] + [False] * (len(fragments) - 1)
+    assert [f.more for f in fragments] == [True] * (len(fragments) - 1) + [False]
+    assert [f.sn for f in fragments] == list(range(5, 5 + len(fragments)))
+    assert {f.priority for f in fragments} == {priority}
+
+
+def test_other_priorities_pass_between_fragments_but_not_the_same() -> None:
+    box = outbox()
+    fill(box, (bytes(300), DATA), (b"after", DATA))
+    first = decode_batch(box.pull(0.0))
+    assert isinstance(first[0], Fragment)
+    fill(box, (b"now", HIGH))
+    (frame, message, fragment) = decode_batch(box.pull(0.0))
+    assert isinstance(frame, Frame)
+    assert frame.priority is HIGH
+    assert isinstance(message, Push)
+    assert isinstance(fragment, Fragment)
+    rest = batches(box)
+    *fragments, last = [m for batch in rest for m in batch if not isinstance(m, Push)]
+    assert all(isinstance(f, Fragment) for f in fragments)
+    assert isinstance(last, Frame)
+
+
+def test_without_qos_all_goes_as_data() -> None:
+    box = outbox(qos=False)
+    assert {box.lane_priority(p) for p in Priority} == {DATA}
+
+
+def test_a_queue_is_full_at_its_limit_and_takes_one_message_of_any_size() -> None:
+    box = outbox()
+    assert not box.full(DATA)
+    fill(box, (bytes(1000), DATA))
+    assert box.full(DATA)
+    assert not box.full(LOW)
+    while box.full(DATA):
+        assert box.pull(0.0)
+    batches(box)
+    assert box._bytes == [0] * 8
+
+
+def test_a_message_with_drop_that_stands_still_is_given_up() -> None:
+    box = outbox()
+    fill(box, (bytes(1000), DATA), droppable=True)
+    fill(box, (b"next", DATA))
+    first = decode_batch(box.pull(10.0))[0]
+    assert isinstance(first, Fragment)
+    assert not box.give_up_stalled(DATA, 9.0)
+    assert not box.give_up_stalled(LOW, 11.0)
+    assert box.give_up_stalled(DATA, 11.0)
+    (marker,), (frame, message) = batches(box)
+    assert isinstance(marker, Fragment)
+    assert (marker.drop, marker.payload, marker.sn) == (True, b"", 6)
+    assert frame == Frame(reliable=True, sn=7)
+    assert message.body.payload == b"next"
+    assert box._stats.dropped == {Cause.STALLED: 1}
+    assert box._bytes == [0] * 8
+
+
+def test_what_blocks_is_not_given_up() -> None:
+    box = outbox()
+    fill(box, (bytes(1000), DATA), droppable=False)
+    box.pull(10.0)
+    assert not box.give_up_stalled(DATA, 11.0)
+
+
+def test_without_patch_a_number_is_left_out() -> None:
+    box = outbox(marked=False)
+    fill(box, (bytes(1000), DATA), droppable=True)
+    fill(box, (b"next", DATA))
+    box.pull(10.0)
+    assert box.give_up_stalled(DATA, 11.0)
+    ((frame, _),) = batches(box)
+    assert frame.sn == 7
