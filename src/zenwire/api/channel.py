@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -29,28 +30,45 @@ _NOTHING: Final = object()
 class Channel(Generic[T]):
     """A queue that any thread may put into. It is read by coroutines: ``async for``, ``recv``.
 
-    ``dropped`` counts what overflowed. After `close` the rest can be read, then ChannelClosed
-    is raised, and ``async for`` ends.
+    ``dropped`` counts what overflowed, and ``on_drop`` is told of it. After `close` the rest can
+    be read, then ChannelClosed is raised, and ``async for`` ends. With ``size``, which gives the
+    bytes of an item, ``max_bytes`` bounds what waits, but for one item that is larger.
     """
 
     __slots__ = (
+        "_bytes",
         "_closed",
         "_items",
         "_lock",
+        "_on_drop",
+        "_size",
         "_waiting",
         "capacity",
         "dropped",
+        "max_bytes",
         "overflow",
     )
 
-    def __init__(self, capacity: int, overflow: Overflow = "drop_newest") -> None:
+    def __init__(
+        self,
+        capacity: int,
+        overflow: Overflow = "drop_newest",
+        *,
+        on_drop: Callable[[T], None] | None = None,
+        size: Callable[[T], int] | None = None,
+        max_bytes: int = sys.maxsize,
+    ) -> None:
         if capacity < 1:
             raise ValueError(f"a channel holds at least one item, not {capacity}")
         if overflow not in {"drop_newest", "drop_oldest"}:
             raise ValueError(f"{overflow!r} is no policy; 'drop_newest' or 'drop_oldest'")
         self.capacity = capacity
         self.overflow: Overflow = overflow
+        self.max_bytes = max_bytes
         self.dropped = 0
+        self._on_drop = on_drop
+        self._size = size
+        self._bytes = 0
         self._items: deque[T] = deque()
         self._closed = False
         self._waiting: list[Callable[[], None]] = []
@@ -58,19 +76,53 @@ class Channel(Generic[T]):
 
     def put(self, item: T) -> bool:
         """Hand an item over. False if one was dropped for it, or itself; never waits."""
-        with self._lock:
-            kept = not self._closed and len(self._items) < self.capacity
-            if kept:
-                self._items.append(item)
-            else:
-                self.dropped += 1
-                if not self._closed and self.overflow == "drop_oldest":
-                    self._items.popleft()
+        if self._size is None:
+            waiting: list[Callable[[], None]] | None = None
+            with self._lock:
+                if not self._closed and len(self._items) < self.capacity:
                     self._items.append(item)
+                    waiting = self._waiting
+                    if waiting:
+                        self._waiting = []
+            if waiting is not None:
+                for wake in waiting:
+                    wake()
+                return True
+        return self._put_or_drop(item)
+
+    def _put_or_drop(self, item: T) -> bool:
+        size = 0 if self._size is None else self._size(item)
+        dropped: list[T] = []
+        with self._lock:
+            if self._closed:
+                dropped.append(item)
+            else:
+                while self._full(size):
+                    if self.overflow == "drop_newest":
+                        dropped.append(item)
+                        break
+                    dropped.append(self._pop())
+                else:
+                    self._items.append(item)
+                    self._bytes += size
             waiting, self._waiting = self._waiting, []
         for wake in waiting:
             wake()
-        return kept
+        if not dropped:
+            return True
+        self.dropped += len(dropped)
+        if self._on_drop is not None:
+            for one in dropped:
+                self._on_drop(one)
+        return False
+
+    def drain(self) -> list[T]:
+        """All that waits, at once."""
+        with self._lock:
+            items = list(self._items)
+            self._items.clear()
+            self._bytes = 0
+        return items
 
     def close(self) -> None:
         """Nothing more comes."""
@@ -94,6 +146,10 @@ class Channel(Generic[T]):
 
     async def recv(self) -> T:
         """The next item, when there is one. Raises ChannelClosed at the end."""
+        # Most often something is there, and a future need not be made.
+        item = self._take(None)
+        if item is not _NOTHING:
+            return cast(T, item)
         loop = asyncio.get_running_loop()
         while True:
             future: asyncio.Future[None] = loop.create_future()
@@ -106,8 +162,10 @@ class Channel(Generic[T]):
                 return cast(T, item)
             try:
                 await future
-            finally:
+            except asyncio.CancelledError:
+                # Whoever wakes has forgotten it; nobody has woken this one.
                 self._forget(wake)
+                raise
 
     def recv_blocking(self, timeout: float | None = None) -> T | None:
         """The next item, for a thread that may wait. None if nothing comes within ``timeout``."""
@@ -127,9 +185,7 @@ class Channel(Generic[T]):
 
     async def __anext__(self) -> T:
         try:
-            # Most often something is there, and a future need not be made.
-            item = self._take(None)
-            return await self.recv() if item is _NOTHING else cast(T, item)
+            return await self.recv()
         except ChannelClosed:
             raise StopAsyncIteration from None
 
@@ -141,12 +197,23 @@ class Channel(Generic[T]):
         """The next item; or nothing, and then ``wake`` is called when it is worth another look."""
         with self._lock:
             if self._items:
-                return self._items.popleft()
+                return self._pop()
             if self._closed:
                 raise ChannelClosed
             if wake is not None:
                 self._waiting.append(wake)
             return _NOTHING
+
+    def _pop(self) -> T:
+        item = self._items.popleft()
+        if self._size is not None:
+            self._bytes -= self._size(item)
+        return item
+
+    def _full(self, size: int) -> bool:
+        if len(self._items) >= self.capacity:
+            return True
+        return bool(self._items) and self._bytes + size > self.max_bytes
 
     def _forget(self, wake: Callable[[], None]) -> None:
         with self._lock, contextlib.suppress(ValueError):

@@ -11,6 +11,7 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from sys import getrefcount
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from zenwire.api.channel import Channel, Handler, Overflow
@@ -30,6 +31,7 @@ __all__ = [
     "Sink",
     "on_callback_error",
     "open_handler",
+    "report",
 ]
 
 T = TypeVar("T")
@@ -39,6 +41,9 @@ DEFAULT_CAPACITY: Final = 256
 """As many as in the reference, where the network waits then."""
 
 _log = logging.getLogger("zenwire.handlers")
+
+_ALONE: Final = 2
+"""How often an item is referred to that one variable has: by it, and to be counted."""
 
 
 class Sink(Protocol[T_contra]):
@@ -59,9 +64,9 @@ class FifoChannel(Generic[T]):
         self.capacity = capacity
         self.overflow: Overflow = overflow
 
-    def open(self) -> Channel[T]:
+    def open(self, on_drop: Callable[[T], None] | None = None) -> Channel[T]:
         """A channel of this kind; each subscriber has its own."""
-        return Channel(self.capacity, self.overflow)
+        return Channel(self.capacity, self.overflow, on_drop=on_drop)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.capacity}, overflow={self.overflow!r})"
@@ -125,6 +130,9 @@ IntoHandler: TypeAlias = (
     FifoChannel[T] | Callback[T] | Callable[[T], Any] | tuple[Callable[[T], Any], Any] | None
 )
 
+Failed: TypeAlias = Callable[[T, Exception], None]
+"""Is told of an item whose callback raised."""
+
 ErrorHandler: TypeAlias = Callable[[Exception, Callable[..., Any]], Any]
 
 _error_handlers: list[ErrorHandler] = []
@@ -140,7 +148,8 @@ def on_callback_error(handler: ErrorHandler | None) -> ErrorHandler | None:
     return before
 
 
-def _report(error: Exception, callback: Callable[..., Any]) -> None:
+def report(error: Exception, callback: Callable[..., Any]) -> None:
+    """Tell of an exception in a callback."""
     name = getattr(callback, "__qualname__", repr(callback))
     _log.error("the callback %s raised %s", name, type(error).__name__, exc_info=error)
     for handler in _error_handlers:
@@ -156,13 +165,16 @@ class Opened(Generic[T]):
 
     ``sink`` is the network's side. ``receiver`` is what the program reads: a Channel, its own
     object, or None for a callback. ``channel`` is what overflows, if anything does.
-    ``callback`` is there if the owner must pump.
+    ``callback`` is there if the owner must pump; ``failed`` is told of items it raised for,
+    ``left`` of those that nobody holds when it is done with them.
     """
 
     sink: Sink[T]
     receiver: Any
     channel: Channel[T] | None
     callback: Callback[T] | None = None
+    failed: Failed[T] | None = None
+    left: Callable[[T], None] | None = None
 
     async def pump(self) -> None:
         """Call the callback, until the channel ends. For a task, on the program's loop."""
@@ -174,7 +186,12 @@ class Opened(Generic[T]):
                 if inspect.isawaitable(result):
                     await result
             except Exception as e:  # noqa: BLE001 # whatever a program raises, it is told
-                _report(e, self.callback.callback)
+                self._failed(item, e)
+            result = None
+            if self.left is not None and getrefcount(item) <= _ALONE:
+                self.left(item)
+            # Nothing is held while the next one is waited for: a query ends when it is let go.
+            del item
         await _dropped(self.callback)
 
     def pump_blocking(self, run: Callable[[Awaitable[Any]], Any] | None = None) -> None:
@@ -193,11 +210,18 @@ class Opened(Generic[T]):
                 # Without a timeout there is an item.
                 _finish(self.callback(item), run)  # type: ignore[arg-type]
             except Exception as e:  # noqa: BLE001 # whatever a program raises, it is told
-                _report(e, self.callback.callback)
+                self._failed(item, e)  # type: ignore[arg-type] # the same
+            del item
         try:
             _finish(_call_drop(self.callback), run)
         except Exception as e:  # noqa: BLE001 # whatever a program raises, it is told
-            _report(e, self.callback.callback)
+            report(e, self.callback.callback)
+
+    def _failed(self, item: T, error: Exception) -> None:
+        assert self.callback is not None
+        report(error, self.callback.callback)
+        if self.failed is not None:
+            self.failed(item, error)
 
 
 def _finish(result: Any, run: Callable[[Awaitable[Any]], Any] | None) -> None:
@@ -214,16 +238,19 @@ def _finish(result: Any, run: Callable[[Awaitable[Any]], Any] | None) -> None:
 class _Direct(Generic[T]):
     """A callback that the network calls itself."""
 
-    __slots__ = ("_callback",)
+    __slots__ = ("_callback", "_failed")
 
-    def __init__(self, callback: Callback[T]) -> None:
+    def __init__(self, callback: Callback[T], failed: Failed[T] | None) -> None:
         self._callback = callback
+        self._failed = failed
 
     def put(self, item: T, /) -> bool:
         try:
             self._callback(item)
         except Exception as e:  # noqa: BLE001 # whatever a program raises, it is told
-            _report(e, self._callback.callback)
+            report(e, self._callback.callback)
+            if self._failed is not None:
+                self._failed(item, e)
         return True
 
     def close(self) -> None:
@@ -236,7 +263,7 @@ def _call_drop(callback: Callback[Any]) -> Any:
     try:
         return callback.drop()
     except Exception as e:  # noqa: BLE001 # whatever a program raises, it is told
-        _report(e, callback.drop)
+        report(e, callback.drop)
         return None
 
 
@@ -246,7 +273,7 @@ async def _dropped(callback: Callback[Any]) -> None:
         try:
             await result
         except Exception as e:  # noqa: BLE001 # whatever a program raises, it is told
-            _report(e, callback)
+            report(e, callback)
 
 
 def _is_coroutine_function(callback: object) -> bool:
@@ -254,12 +281,18 @@ def _is_coroutine_function(callback: object) -> bool:
     return any(map(inspect.iscoroutinefunction, (callback, call)))
 
 
-def open_handler(handler: IntoHandler[T] = None) -> Opened[T]:
+def open_handler(
+    handler: IntoHandler[T] = None,
+    *,
+    failed: Failed[T] | None = None,
+    left: Callable[[T], None] | None = None,
+    on_drop: Callable[[T], None] | None = None,
+) -> Opened[T]:
     """Put to work what a program gave. Raises TypeError for what is no handler."""
     if handler is None:
         handler = DefaultHandler()
     if isinstance(handler, FifoChannel):
-        channel: Channel[T] = handler.open()
+        channel: Channel[T] = handler.open(on_drop)
         return Opened(channel, channel, channel)
     receiver: Any = None
     if isinstance(handler, tuple):
@@ -275,6 +308,6 @@ def open_handler(handler: IntoHandler[T] = None) -> Opened[T]:
         )
     callback = function if isinstance(function, Callback) else Callback(function)
     if not callback.indirect:
-        return Opened(_Direct(callback), receiver, None)
-    channel = Channel(callback.capacity, callback.overflow)
-    return Opened(channel, receiver, channel, callback)
+        return Opened(_Direct(callback, failed), receiver, None)
+    channel = Channel(callback.capacity, callback.overflow, on_drop=on_drop)
+    return Opened(channel, receiver, channel, callback, failed, left)

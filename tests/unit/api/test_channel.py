@@ -122,3 +122,22 @@ def test_a_handler_is_read_by_a_thread() -> None:
 
 def test_waiting_can_be_bounded() -> None:
     assert Channel[int](1).recv_blocking(timeout=0) is None
+
+
+def test_bytes_are_bounded_too() -> None:
+    dropped: list[bytes] = []
+    newest = Channel[bytes](10, on_drop=dropped.append, size=len, max_bytes=5)
+    assert [newest.put(item) for item in (b"aaaaaaa", b"b")] == [True, False]
+    assert newest.try_recv() == b"aaaaaaa"
+    assert [newest.put(item) for item in (b"ccc", b"dd", b"")] == [True, True, True]
+    assert not newest.put(b"e")
+    assert dropped == [b"b", b"e"]
+
+    oldest = Channel[bytes](10, "drop_oldest", on_drop=dropped.append, size=len, max_bytes=5)
+    for item in (b"1", b"22", b"33", b"4444"):
+        oldest.put(item)
+    assert oldest.drain() == [b"4444"]
+    assert oldest.dropped == 3
+    assert dropped[2:] == [b"1", b"22", b"33"]
+    assert oldest.put(b"55555")
+    assert oldest.try_recv() == b"55555"

@@ -1,0 +1,170 @@
+"""What a session and everything it declares work on: the node, and who is still there."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import threading
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from zenwire.api import values
+from zenwire.api.namespace import Namespace
+from zenwire.api.stamps import Stamps
+from zenwire.errors import ForkedSession, SessionClosed
+from zenwire.routing import Locality
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from zenwire.api.handlers import Opened
+    from zenwire.api.stamps import TimestampCallback
+    from zenwire.node.neighbour import Waiting
+    from zenwire.node.node import Node
+
+__all__ = ["GRACE", "Core", "Held", "locality_of"]
+
+GRACE: Final = 1.0
+"""Seconds that callbacks have for what waits for them when a session is closed."""
+
+_TURN: Final = 128
+"""So many calls that need not wait, then others have their turn: a loop of puts is no excuse."""
+
+_LOCALITIES = {
+    values.Locality.ANY: Locality.ANY,
+    values.Locality.SESSION_LOCAL: Locality.SESSION_LOCAL,
+    values.Locality.REMOTE: Locality.REMOTE,
+}
+
+
+def locality_of(locality: values.Locality | None) -> Locality:
+    """As routing has it."""
+    return Locality.ANY if locality is None else _LOCALITIES[locality]
+
+
+class Held(Protocol):
+    """What ends with its session."""
+
+    def over(self) -> None:
+        """The session is closed: nothing more comes."""
+
+
+class Core:
+    """One session of a node. Its calls belong to the loop, and the process, that opened it."""
+
+    def __init__(self, node: Node, timestamp_callback: TimestampCallback | None = None) -> None:
+        self.node = node
+        self.face = node.session()
+        self.namespace = Namespace(node.config.settings.namespace)
+        self.stamps = Stamps(node, timestamp_callback)
+        self.zid = values.ZenohId.from_wire(node.zid)
+        self.held: dict[int, Held] = {}
+        """By the id of the object: declared things, and queries that are not finished."""
+        self.foreign = 0
+        """What came for this session on keys outside of its namespace."""
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+        self._pid = os.getpid()
+        self._over = False
+        self._closing: asyncio.Future[None] | None = None
+        self._pumps: set[asyncio.Task[None]] = set()
+        self._calls = 0
+
+    @property
+    def now(self) -> float:
+        return self._loop.time()
+
+    @property
+    def over(self) -> bool:
+        return self._over
+
+    @property
+    def forked(self) -> bool:
+        return os.getpid() != self._pid
+
+    def check(self, what: str) -> None:
+        """Raise, if ``what`` cannot be done any more."""
+        if os.getpid() != self._pid:
+            raise ForkedSession(what, self._pid)
+        if self._over or self.node.closed:
+            raise SessionClosed(what)
+
+    def settle(self) -> list[Waiting] | None:
+        """Carry out what was asked of routing. What it gives, if anything, goes to `room`."""
+        waiting = self.node.settle()
+        self._calls += 1
+        return waiting if waiting or not self._calls % _TURN else None
+
+    async def room(self, waiting: Iterable[Waiting] | None) -> None:
+        """Wait until messages are queued or, by their congestion control, dropped."""
+        if waiting is None:
+            return
+        if not waiting:
+            await asyncio.sleep(0)
+        for one in waiting:
+            await one.done
+
+    def hold(self, held: Held) -> None:
+        self.held[id(held)] = held
+
+    def release(self, held: Held) -> None:
+        self.held.pop(id(held), None)
+
+    def pump(self, opened: Opened[Any]) -> None:
+        """Let a callback run, if there is one that needs it."""
+        if opened.callback is None:
+            return
+        task = self._loop.create_task(opened.pump())
+        self._pumps.add(task)
+        task.add_done_callback(self._pumps.discard)
+
+    def call(self, call: Callable[[], None]) -> None:
+        """Call in the loop: now, if it runs here."""
+        if threading.get_ident() == self._thread:
+            call()
+        else:
+            self.later(call)
+
+    def later(self, call: Callable[..., None], *args: Any) -> None:
+        """Call from wherever the garbage collector runs, unless this process is a fork."""
+        if self.forked:
+            return
+        # A loop that is closed has nothing left to be done.
+        with contextlib.suppress(RuntimeError):
+            if threading.get_ident() == self._thread:
+                self._loop.call_soon(call, *args)
+            else:
+                self._loop.call_soon_threadsafe(call, *args)
+
+    async def close(self) -> None:
+        """End everything; once more only waits for the first time."""
+        if self.forked:
+            raise ForkedSession("close", self._pid)
+        if self._closing is not None:
+            # From a callback that the first one waits for, there is nothing to wait for.
+            if asyncio.current_task() not in self._pumps:
+                await asyncio.shield(self._closing)
+            return
+        self._closing = self._loop.create_future()
+        try:
+            for held in list(self.held.values()):
+                held.over()
+            self.held.clear()
+            await self._drained()
+        finally:
+            self._over = True
+            self.face.close()
+            self.node.settle()
+            try:
+                await self.node.close()
+            finally:
+                self._closing.set_result(None)
+
+    async def _drained(self) -> None:
+        """Callbacks take what waits for them, for a while."""
+        pumps = self._pumps - {asyncio.current_task()}
+        if not pumps:
+            return
+        _, late = await asyncio.wait(pumps, timeout=GRACE)
+        for task in late:
+            task.cancel()

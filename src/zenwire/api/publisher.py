@@ -1,0 +1,190 @@
+"""Publications: what a put or delete says, and publishers that say it often."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from zenwire.api.core import locality_of
+from zenwire.api.matching import Matcher
+from zenwire.api.values import (
+    CongestionControl,
+    Encoding,
+    IntoZBytes,
+    Locality,
+    Priority,
+    Reliability,
+    SourceInfo,
+    Timestamp,
+    TimestampInstrumentation,
+    ZBytes,
+)
+from zenwire.wire import values as wire
+from zenwire.wire.data import Del, Put
+
+if TYPE_CHECKING:
+    from zenwire.api.core import Core
+    from zenwire.keyexpr import KeyExpr
+    from zenwire.node.neighbour import Waiting
+    from zenwire.wire import structs
+
+__all__ = ["Publisher", "bytes_of", "del_of", "put_of", "qos_of"]
+
+
+def qos_of(
+    priority: Priority | None,
+    congestion_control: CongestionControl | None,
+    express: bool | None,
+    default: CongestionControl = CongestionControl.DEFAULT,
+) -> wire.QoS:
+    """As it travels."""
+    return wire.QoS.of(
+        wire.Priority(int(priority or Priority.DEFAULT)),
+        wire.CongestionControl(int(congestion_control or default)),
+        bool(express),
+    )
+
+
+def bytes_of(value: IntoZBytes) -> bytes:
+    """As it travels; a copy only of what is not bytes."""
+    return value if type(value) is bytes else ZBytes.of(value).to_bytes()
+
+
+def put_of(
+    core: Core,
+    payload: IntoZBytes,
+    encoding: Encoding,
+    *,
+    attachment: IntoZBytes | None,
+    timestamp: Timestamp | None,
+    source_info: SourceInfo | None,
+) -> Put:
+    """A put of this session: with a time, if the node is to give one."""
+    stamp: structs.Timestamp | None
+    if timestamp is not None:
+        stamp = timestamp.wire
+    else:
+        stamp = core.node.clock.new_timestamp() if core.node.config.timestamping else None
+    return Put(
+        timestamp=stamp,
+        encoding=encoding.wire,
+        source_info=None if source_info is None else source_info.wire,
+        attachment=None if attachment is None else bytes_of(attachment),
+        payload=bytes_of(payload),
+    )
+
+
+def del_of(
+    attachment: IntoZBytes | None,
+    timestamp: Timestamp | None,
+    source_info: SourceInfo | None,
+) -> Del:
+    """A delete. Nodes give no times to these."""
+    return Del(
+        timestamp=None if timestamp is None else timestamp.wire,
+        source_info=None if source_info is None else source_info.wire,
+        attachment=None if attachment is None else bytes_of(attachment),
+    )
+
+
+class Publisher(Matcher):
+    """Publishes on one key, and knows whether anybody subscribes to it."""
+
+    WHAT: ClassVar[str] = "publisher"
+
+    def __init__(
+        self,
+        core: Core,
+        eid: int,
+        key_expr: KeyExpr,
+        *,
+        encoding: Encoding,
+        congestion_control: CongestionControl,
+        priority: Priority,
+        express: bool,
+        reliability: Reliability,
+        allowed_destination: Locality | None,
+    ) -> None:
+        super().__init__(core, eid, key_expr)
+        self._encoding = encoding
+        self._congestion_control = congestion_control
+        self._priority = priority
+        self._express = express
+        self._reliability = reliability
+        self._key = core.namespace.outward(str(key_expr))
+        self._qos = qos_of(priority, congestion_control, express)
+        self._destination = locality_of(allowed_destination)
+
+    @property
+    def encoding(self) -> Encoding:
+        """What puts have that name none of their own."""
+        return self._encoding
+
+    @property
+    def congestion_control(self) -> CongestionControl:
+        return self._congestion_control
+
+    @property
+    def priority(self) -> Priority:
+        return self._priority
+
+    @property
+    def express(self) -> bool:
+        return self._express
+
+    @property
+    def reliability(self) -> Reliability:
+        return self._reliability
+
+    async def put(
+        self,
+        payload: IntoZBytes,
+        *,
+        encoding: Encoding | str | None = None,
+        attachment: IntoZBytes | None = None,
+        timestamp: Timestamp | None = None,
+        timestamp_instrumentation: TimestampInstrumentation | None = None,
+        source_info: SourceInfo | None = None,
+    ) -> None:
+        """Publish a value. Waits for room as its congestion control says."""
+        self.check("put")
+        kind = self._encoding if encoding is None else Encoding.of(encoding)
+        body = put_of(
+            self._core,
+            payload,
+            kind,
+            attachment=attachment,
+            timestamp=timestamp,
+            source_info=source_info,
+        )
+        waiting = self._push(body, timestamp_instrumentation)
+        if waiting is not None:
+            await self._core.room(waiting)
+
+    async def delete(
+        self,
+        *,
+        attachment: IntoZBytes | None = None,
+        timestamp: Timestamp | None = None,
+        timestamp_instrumentation: TimestampInstrumentation | None = None,
+        source_info: SourceInfo | None = None,
+    ) -> None:
+        """Publish that the key has no value any more."""
+        self.check("delete")
+        body = del_of(attachment, timestamp, source_info)
+        waiting = self._push(body, timestamp_instrumentation)
+        if waiting is not None:
+            await self._core.room(waiting)
+
+    def _push(
+        self, body: Put | Del, times: TimestampInstrumentation | None
+    ) -> list[Waiting] | None:
+        core = self._core
+        core.face.push(
+            self._key,
+            body,
+            qos=self._qos,
+            reliable=self._reliability is Reliability.RELIABLE,
+            allowed_destination=self._destination,
+            timestamp_stack=None if times is None else core.stamps.sent(times),
+        )
+        return core.settle()

@@ -1,0 +1,234 @@
+"""A query, as a queryable gets it."""
+
+from __future__ import annotations
+
+import logging
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from zenwire.api.publisher import bytes_of, del_of
+from zenwire.api.values import (
+    CongestionControl,
+    Encoding,
+    IntoKeyExpr,
+    IntoZBytes,
+    Parameters,
+    Priority,
+    ReplyKeyExpr,
+    Selector,
+    SourceInfo,
+    Timestamp,
+    TimestampStack,
+    ZBytes,
+    key_expr_of,
+)
+from zenwire.errors import ZError
+from zenwire.keyexpr import KeyExpr
+from zenwire.wire.data import Del, Err, Put
+
+if TYPE_CHECKING:
+    from zenwire.api.core import Core
+    from zenwire.routing import QueryReceived
+
+__all__ = ["Query"]
+
+_log = logging.getLogger("zenwire.query")
+
+
+class Query:
+    """Answered with any number of replies, then ended: by ``with``, or by `drop`.
+
+    One that nobody holds any more ends by itself, so that who asked does not wait in vain; and
+    one whose callback, or ``with`` block, raises ends with an error that says so.
+    """
+
+    __slots__ = ("__weakref__", "_answers", "_core", "_eid", "_event", "_key", "_open", "_stack")
+
+    def __init__(self, core: Core, event: QueryReceived, eid: int, key: str) -> None:
+        self._core = core
+        self._event = event
+        self._eid = eid
+        self._key = key
+        self._answers = 0
+        self._open = True
+        self._stack = core.stamps.received(event.timestamp_stack)
+
+    @property
+    def selector(self) -> Selector:
+        return Selector(self.key_expr, self.parameters)
+
+    @property
+    def key_expr(self) -> KeyExpr:
+        return KeyExpr(self._key)
+
+    @property
+    def parameters(self) -> Parameters:
+        return Parameters(self._event.body.parameters)
+
+    @property
+    def payload(self) -> ZBytes | None:
+        body = self._event.body.body
+        return None if body is None else ZBytes(body.payload)
+
+    @property
+    def encoding(self) -> Encoding | None:
+        body = self._event.body.body
+        return None if body is None else Encoding.from_wire(body.encoding)
+
+    @property
+    def attachment(self) -> ZBytes | None:
+        attachment = self._event.body.attachment
+        return None if attachment is None else ZBytes(attachment)
+
+    @property
+    def source_info(self) -> SourceInfo | None:
+        info = self._event.body.source_info
+        return None if info is None else SourceInfo.from_wire(info)
+
+    @property
+    def timestamp_stack(self) -> TimestampStack | None:
+        return None if self._stack is None else TimestampStack(self._stack)
+
+    @property
+    def finished(self) -> bool:
+        """Whether it is ended here."""
+        return not self._open
+
+    def accepts_replies(self) -> ReplyKeyExpr:
+        """Whether replies may have keys that do not match the query's."""
+        return ReplyKeyExpr.ANY if "_anyke" in self.parameters else ReplyKeyExpr.MATCHING_QUERY
+
+    async def reply(
+        self,
+        key_expr: IntoKeyExpr,
+        payload: IntoZBytes,
+        *,
+        encoding: Encoding | str | None = None,
+        congestion_control: CongestionControl | None = None,
+        priority: Priority | None = None,
+        express: bool | None = None,
+        attachment: IntoZBytes | None = None,
+        timestamp: Timestamp | None = None,
+    ) -> bool:
+        """Answer with a value. False if nobody waits for it any more.
+
+        Replies travel with the QoS of their query, so that of the arguments has no effect; it
+        has none in the reference either.
+        """
+        body = Put(
+            timestamp=None if timestamp is None else timestamp.wire,
+            encoding=Encoding.of(encoding).wire,
+            attachment=None if attachment is None else bytes_of(attachment),
+            payload=bytes_of(payload),
+        )
+        return await self._answer("reply", key_expr, body)
+
+    async def reply_del(
+        self,
+        key_expr: IntoKeyExpr,
+        *,
+        congestion_control: CongestionControl | None = None,
+        priority: Priority | None = None,
+        express: bool | None = None,
+        attachment: IntoZBytes | None = None,
+        timestamp: Timestamp | None = None,
+    ) -> bool:
+        """Answer that a key has no value. As `reply` otherwise."""
+        return await self._answer("reply_del", key_expr, del_of(attachment, timestamp, None))
+
+    async def reply_err(
+        self, payload: IntoZBytes, *, encoding: Encoding | str | None = None
+    ) -> bool:
+        """Answer that there is no answer, and why. As `reply` otherwise."""
+        body = Err(encoding=Encoding.of(encoding).wire, payload=bytes_of(payload))
+        return await self._answer("reply_err", None, body)
+
+    async def _answer(self, call: str, key: IntoKeyExpr | None, body: Put | Del | Err) -> bool:
+        core = self._core
+        core.check(f"query.{call}")
+        if not self._open:
+            raise ZError(
+                f"query.{call}: the query on {self._key!r} is ended already; "
+                "reply before drop(), inside of the with block"
+            )
+        text = "" if key is None else core.namespace.outward(str(key_expr_of(key)))
+        times = core.stamps.answered(self._stack)
+        query = self._event.query
+        heard = core.face.reply(query, self._eid, text, body, timestamp_stack=times)
+        self._answers += 1
+        waiting = core.settle()
+        if waiting is not None:
+            await core.room(waiting)
+        return heard
+
+    def drop(self) -> None:
+        """All is said. Once more is no matter."""
+        if self._open:
+            self._open = False
+            if not self._core.over and not self._core.forked:
+                _finish(self._core, self._event.query, self._eid)
+
+    def let_go(self) -> None:
+        """Nobody will answer any more: end it, and tell if nobody has."""
+        if self._open:
+            self._warn()
+            self.drop()
+
+    def _warn(self) -> None:
+        if not self._answers:
+            _log.warning(
+                "the query on %r was let go without an answer; use `with query:` and reply in it",
+                self._key,
+            )
+
+    def fail(self, error: BaseException | str) -> None:
+        """End it with an error that says what failed."""
+        if not self._open or self._core.over or self._core.forked:
+            return
+        text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+        body = Err(encoding=Encoding.ZENOH_STRING.wire, payload=text.encode(errors="replace"))
+        self._core.face.reply(self._event.query, self._eid, "", body)
+        self.drop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is not None:
+            self.fail(error)
+        self.drop()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.__exit__(kind, error, traceback)
+
+    def __del__(self) -> None:
+        if not getattr(self, "_open", False) or self._core.over or self._core.forked:
+            return
+        self._open = False
+        self._warn()
+        # The collector may run anywhere, also in the middle of routing.
+        self._core.later(_finish, self._core, self._event.query, self._eid)
+
+    def __str__(self) -> str:
+        return f"Query({str(self.selector)!r})"
+
+    __repr__ = __str__
+
+
+def _finish(core: Core, query: int, eid: int) -> None:
+    if not core.over:
+        core.face.finish(query, eid)
+        core.node.settle()

@@ -1,0 +1,248 @@
+"""Queries of this session: asking, and the replies that come."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import threading
+from collections.abc import Callable, Generator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+
+from zenwire.api.channel import Channel, Overflow
+from zenwire.api.declared import Receiving
+from zenwire.api.handlers import FifoChannel, IntoHandler, Opened, open_handler
+from zenwire.api.values import EntityGlobalId, Reliability, Reply, ReplyError, Sample, ZenohId
+from zenwire.errors import ZError
+from zenwire.routing import QueryFinished, ReplyReceived
+from zenwire.wire.data import Del, Err
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from zenwire.api.core import Core
+    from zenwire.node.neighbour import Waiting
+    from zenwire.routing import Output
+
+__all__ = ["REPLY_BYTES", "AwaitedReplies", "CancellationToken", "Replies", "ReplyChannel"]
+
+_log = logging.getLogger("zenwire.replies")
+
+REPLY_BYTES: Final = 256 * 1024 * 1024
+"""What may wait for the reader of one query: replies are counted by their bytes, not by number."""
+
+_REPLY_SIZE: Final = 512
+"""Bytes that a reply takes beside its payload and attachment; about what its objects do."""
+
+
+def _size(reply: Reply) -> int:
+    result = reply.result
+    if isinstance(result, ReplyError):
+        return _REPLY_SIZE + len(result.payload)
+    body = result.body
+    payload = 0 if isinstance(body, Del) else len(body.payload)
+    return _REPLY_SIZE + payload + len(body.attachment or b"")
+
+
+class ReplyChannel(FifoChannel[Reply]):
+    """Keeps all replies, as long as those that wait have at most ``max_bytes``."""
+
+    __slots__ = ("max_bytes",)
+
+    def __init__(self, max_bytes: int = REPLY_BYTES, overflow: Overflow = "drop_newest") -> None:
+        super().__init__(sys.maxsize, overflow)
+        self.max_bytes = max_bytes
+
+    def open(self, on_drop: Callable[[Reply], None] | None = None) -> Channel[Reply]:
+        return Channel(
+            self.capacity, self.overflow, on_drop=on_drop, size=_size, max_bytes=self.max_bytes
+        )
+
+
+class CancellationToken:
+    """Ends queries from outside: all that it was given to. Any thread may cancel."""
+
+    __slots__ = ("_calls", "_cancelled", "_lock")
+
+    def __init__(self) -> None:
+        self._cancelled = False
+        self._calls: set[Callable[[], None]] = set()
+        self._lock = threading.Lock()
+
+    @property
+    def is_cancelled(self) -> bool:
+        return self._cancelled
+
+    def cancel(self) -> None:
+        """End the queries that have it. No other can be asked with it."""
+        with self._lock:
+            self._cancelled = True
+            calls, self._calls = self._calls, set()
+        for call in calls:
+            call()
+
+    def attach(self, call: Callable[[], None]) -> None:
+        """Call when it is cancelled. Raises ZError if it is."""
+        with self._lock:
+            if not self._cancelled:
+                self._calls.add(call)
+                return
+        raise ZError("get: its cancellation token is cancelled; make another one")
+
+    def detach(self, call: Callable[[], None]) -> None:
+        with self._lock:
+            self._calls.discard(call)
+
+
+class _Asked:
+    """A query that is not finished. It knows where replies go, but not who reads them."""
+
+    __slots__ = ("_core", "_opened", "_token", "id", "open")
+
+    def __init__(self, core: Core, opened: Opened[Reply], token: CancellationToken | None) -> None:
+        self._core = core
+        self._opened = opened
+        self._token = token
+        self.id = 0
+        self.open = True
+        if token is not None:
+            token.attach(self.cancel_soon)
+        core.hold(self)
+
+    def deliver(self, output: Output) -> None:
+        if isinstance(output, ReplyReceived):
+            reply = self._reply(output)
+            if reply is None:
+                self._core.foreign += 1
+            else:
+                self._opened.sink.put(reply)
+        elif isinstance(output, QueryFinished):
+            self._core.release(self)
+            self.over()
+
+    def _reply(self, output: ReplyReceived) -> Reply | None:
+        core, body = self._core, output.body
+        stack = core.stamps.received(output.timestamp_stack)
+        who = output.responder
+        replier = None if who is None else EntityGlobalId(ZenohId.from_wire(who.zid), who.eid)
+        if isinstance(body, Err):
+            return Reply(ReplyError(body, stack), replier)
+        key = core.namespace.inward(output.key)
+        if key is None:
+            return None
+        return Reply(Sample(key, body, output.qos, Reliability.RELIABLE, stack), replier)
+
+    def over(self) -> None:
+        if self.open:
+            self.open = False
+            if self._token is not None:
+                self._token.detach(self.cancel_soon)
+            self._opened.sink.close()
+
+    def cancel(self) -> None:
+        core = self._core
+        if self.open and not core.over:
+            core.release(self)
+            core.node.receivers.pop(self.id, None)
+            core.face.cancel(self.id)
+            self.over()
+            core.node.settle()
+
+    def cancel_soon(self) -> None:
+        self._core.call(self.cancel)
+
+
+class Replies(Receiving[Reply]):
+    """The replies to a query: ``async for reply in session.get(key)``.
+
+    It ends with `cancel`, with ``async with``, when a loop over it is cancelled, and when it is
+    let go unread. A reply that had no room is counted in ``dropped``.
+    """
+
+    WHAT: ClassVar[str] = "query"
+
+    def __init__(
+        self,
+        core: Core,
+        handler: IntoHandler[Reply],
+        ask: Callable[[], int],
+        token: CancellationToken | None,
+    ) -> None:
+        opened = open_handler(ReplyChannel() if handler is None else handler, on_drop=_dropped)
+        self._opened: Opened[Reply] = opened
+        self._core = core
+        self._asked = _Asked(core, opened, token)
+        try:
+            id_ = self._asked.id = ask()
+        except BaseException:
+            core.release(self._asked)
+            self._asked.over()
+            raise
+        core.node.receivers[id_] = self._asked.deliver
+        core.pump(opened)
+        self._waiting: Iterable[Waiting] | None = core.settle()
+
+    @property
+    def finished(self) -> bool:
+        """Whether all replies have come; they may still wait to be read."""
+        return not self._asked.open
+
+    def cancel(self) -> None:
+        """No more replies are wanted."""
+        self._asked.cancel()
+
+    async def _start(self) -> None:
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            try:
+                await self._core.room(waiting)
+            except asyncio.CancelledError:
+                self.cancel()
+                raise
+
+    async def recv(self) -> Reply:
+        """The next reply. Raises ChannelClosed after the last one."""
+        await self._start()
+        return await super().recv()
+
+    async def __anext__(self) -> Reply:
+        try:
+            await self._start()
+            return await super().__anext__()
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
+
+    async def __aenter__(self) -> Self:
+        await self._start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.cancel()
+
+    def __del__(self) -> None:
+        # With a callback, or a pair, others get the replies.
+        asked = getattr(self, "_asked", None)
+        if asked is not None and asked.open and isinstance(self._opened.receiver, Channel):
+            self._core.later(asked.cancel)
+
+
+class AwaitedReplies(Replies):
+    """The replies to a query that is under way already.
+
+    ``await`` waits until there was room for it, which matters with a callback only.
+    """
+
+    def __await__(self) -> Generator[Any, Any, Replies]:
+        yield from self._start().__await__()
+        return self
+
+
+def _dropped(reply: Reply) -> None:
+    _log.warning("a reply was dropped, too much waits to be read: %r", reply)

@@ -1,0 +1,87 @@
+"""Subscribers."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, ClassVar
+
+from zenwire.api.declared import Entity, Receiving
+from zenwire.api.handlers import IntoHandler, Opened, open_handler
+from zenwire.api.values import Reliability, Sample
+from zenwire.routing import LivelinessChanged, SampleReceived
+from zenwire.wire.data import Del, Put
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from zenwire.api.core import Core
+    from zenwire.keyexpr import KeyExpr
+    from zenwire.routing import Output
+
+__all__ = ["Subscriber", "open_samples"]
+
+_log = logging.getLogger("zenwire.subscriber")
+
+
+def open_samples(handler: IntoHandler[Sample], key_expr: KeyExpr) -> Opened[Sample]:
+    """A handler for samples. The first that is lost is told to the log, all are counted."""
+    opened: Opened[Sample]
+    told = False
+
+    def lost(_sample: Sample) -> None:
+        nonlocal told
+        channel = opened.channel
+        # Where the oldest give way, that is what was asked for.
+        if told or channel is None or channel.closed or channel.overflow == "drop_oldest":
+            return
+        told = True
+        _log.warning(
+            "the subscriber on %r does not keep up, %d samples wait: from here on some are lost, "
+            "see its `dropped`; take them faster, or give it a larger FifoChannel",
+            str(key_expr),
+            channel.capacity,
+        )
+
+    opened = open_handler(handler, on_drop=lost)
+    return opened
+
+
+class Subscriber(Entity, Receiving[Sample]):
+    """Gets samples, or with a liveliness subscriber the coming and going of tokens."""
+
+    WHAT: ClassVar[str] = "subscriber"
+
+    def __init__(self, core: Core, eid: int, key_expr: KeyExpr, opened: Opened[Sample]) -> None:
+        self._opened = opened
+        super().__init__(core, eid, key_expr)
+        core.node.receivers[eid] = _deliver(core, self._opened)
+        core.pump(self._opened)
+
+    def _end(self) -> None:
+        self._opened.sink.close()
+
+
+def _deliver(core: Core, opened: Opened[Sample]) -> Callable[[Output], None]:
+    put = opened.sink.put
+    inward = None if core.namespace.prefix is None else core.namespace.inward
+    received = core.stamps.received
+    reliable, best_effort = Reliability.RELIABLE, Reliability.BEST_EFFORT
+
+    def deliver(output: Output) -> None:
+        if not isinstance(output, SampleReceived | LivelinessChanged):
+            return
+        key: str | None = output.key
+        if inward is not None:
+            key = inward(output.key)
+        if key is None:
+            core.foreign += 1
+        elif type(output) is SampleReceived:
+            stack = output.timestamp_stack
+            if stack is not None:
+                stack = received(stack)
+            reliability = reliable if output.reliable else best_effort
+            put(Sample(key, output.body, output.qos, reliability, stack))
+        elif type(output) is LivelinessChanged:
+            put(Sample(key, Put(payload=b"") if output.alive else Del()))
+
+    return deliver

@@ -1,0 +1,321 @@
+"""The neighbours of a node, and the links by which they come and go."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from zenwire.links import LinkError, shown
+from zenwire.node.carrier import Carrier
+from zenwire.node.neighbour import Neighbour
+from zenwire.node.offers import allowed, facts_of, with_defaults
+from zenwire.node.seats import Connection, NotOpened, Seats
+from zenwire.node.stats import neighbour_stats, total
+from zenwire.transport import Cause, Closed, Event, Opened, Received, Stats, Unicast, Writable
+from zenwire.wire.values import CloseReason
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from zenwire.links import Link, Listener
+    from zenwire.node.node import Node
+    from zenwire.routing import Face
+    from zenwire.transport import Session
+    from zenwire.wire.locator import EndPoint, Locator
+    from zenwire.wire.values import ZenohId
+
+__all__ = ["CROSSING", "Adjacency"]
+
+_log = logging.getLogger("zenwire.node")
+
+CROSSING: Final = 2.0
+"""Seconds for the other one of two links that were dialled at once to be open."""
+
+
+class Adjacency:
+    """Makes links and sessions, and hands what they bring to the node.
+
+    ``endings`` and ``failures`` count, by a word, how sessions ended and how handshakes failed;
+    ``ended`` and ``ended_dropped`` add up the sessions that are over.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self.sessions = Seats(node.settings, node.random(32), node.random)
+        self.listeners: list[Listener] = []
+        self.neighbours: dict[Face, Neighbour] = {}
+        self.on_neighbour: list[Callable[[Neighbour, bool], None]] = []
+        self.endings: Counter[str] = Counter()
+        self.failures: Counter[str] = Counter()
+        self.ended = Stats()
+        self.ended_dropped: Counter[Cause] = Counter()
+        self._node = node
+        self._allowed = allowed(node.config)
+        self._carriers: dict[Carrier, None] = {}
+        self._of_session: dict[Session, Neighbour] = {}
+        self._opening: dict[Unicast, asyncio.Future[Neighbour]] = {}
+        self._introducing: dict[Face, asyncio.Event] = {}
+
+    # What a node asks.
+
+    def check(self, endpoint: Locator) -> None:
+        """Whether an endpoint may be used. Raises LinkError."""
+        if self._node.closed:
+            raise LinkError(shown(endpoint), "this node is closed")
+        if endpoint.protocol not in self._allowed:
+            names = ", ".join(sorted(self._allowed))
+            reason = f"the configuration allows {names or 'no protocol'} only"
+            raise LinkError(shown(endpoint), reason, "see transport/link/protocols")
+
+    async def listen(self, endpoint: EndPoint) -> Listener:
+        """Let others connect. Raises LinkError."""
+        self.check(endpoint)
+        wanted = with_defaults(endpoint, self._node.config)
+        listener = await self._node.reach.listen(wanted, self._accept)
+        self.listeners.append(listener)
+        return listener
+
+    async def connect(self, endpoint: Locator, expect: ZenohId | None) -> Connection:
+        """See `Node.connect`."""
+        self.check(endpoint)
+        node = self._node
+        made: list[Carrier] = []
+
+        def attach(link: Link) -> Carrier:
+            machine = self.sessions.connect(facts_of(link.facts, link.endpoint), node.now, expect)
+            self._opening[machine] = asyncio.get_running_loop().create_future()
+            carrier = self._carry(link, machine)
+            made.append(carrier)
+            return carrier
+
+        wanted = with_defaults(endpoint, node.config)
+        try:
+            await node.reach.connect(wanted, attach, node.settings.open_timeout)
+        except BaseException:
+            for carrier in made:
+                self._opening.pop(carrier.machine, None)
+                carrier.abandon()
+            raise
+        carrier = made[0]
+        carrier.flush()
+        machine = carrier.machine
+        try:
+            return Connection(await self._opening[machine], carrier)
+        except asyncio.CancelledError:
+            carrier.abandon()
+            raise
+        except NotOpened as e:
+            neighbour = await self._instead(self.sessions.met.get(machine), e, expect)
+            if neighbour is None:
+                raise
+            return Connection(neighbour, None)
+        finally:
+            self._opening.pop(machine, None)
+            self.sessions.met.pop(machine, None)
+
+    async def _instead(
+        self, zid: ZenohId | None, error: NotOpened, expect: ZenohId | None
+    ) -> Neighbour | None:
+        """The session that was there already, or that the other side has dialled meanwhile."""
+        if zid is None or error.close_reason != CloseReason.MAX_LINKS:
+            return None
+        if expect is not None and expect != zid:
+            return None
+        try:
+            async with asyncio.timeout(CROSSING):
+                return await self.neighbour(zid)
+        except TimeoutError:
+            return None
+
+    def find(self, zid: ZenohId) -> Neighbour | None:
+        """The neighbour with this id, if there is one."""
+        session = self.sessions.get(zid)
+        return None if session is None else self._of_session.get(session)
+
+    async def neighbour(self, zid: ZenohId) -> Neighbour:
+        """The neighbour with this id, as soon as it is one."""
+        there = self.find(zid)
+        if there is not None:
+            return there
+        found: asyncio.Future[Neighbour] = asyncio.get_running_loop().create_future()
+
+        def tell(neighbour: Neighbour, came: bool) -> None:
+            if came and neighbour.face.zid == zid and not found.done():
+                found.set_result(neighbour)
+
+        self.on_neighbour.append(tell)
+        try:
+            return await found
+        finally:
+            self.on_neighbour.remove(tell)
+
+    async def introduced(self, neighbour: Neighbour) -> None:
+        """Wait until a neighbour has said all it had at the start, or is gone."""
+        face = neighbour.face
+        if face.relation.introduces and not face.introduced and face.alive:
+            await self._introducing.setdefault(face, asyncio.Event()).wait()
+
+    def expel(self, face: Face, reason: CloseReason, why: str) -> None:
+        """End a session for what the other side did."""
+        neighbour = self.neighbours.get(face)
+        if neighbour is not None:
+            _log.warning("closing the session with %s: %s", face.zid, why)
+            self.endings[reason.name.lower()] += 1
+            neighbour.session.close(self._node.now, reason)
+            neighbour.flush_soon()
+            self._gone(neighbour)
+
+    # Links come.
+
+    def _accept(self, link: Link) -> Carrier:
+        facts, now = facts_of(link.facts, link.endpoint), self._node.now
+        machine = self.sessions.accept(facts, now)
+        if machine is None:
+            # Who takes long gives way: an honest handshake is over in two round trips.
+            for carrier in self._carriers:
+                if self.sessions.evict(carrier.machine, now):
+                    carrier.abandon()
+                    break
+            machine = self.sessions.accept(facts, now)
+            assert machine is not None
+        carrier = self._carry(link, machine)
+        if self._node.closed:
+            carrier.abandon()
+        return carrier
+
+    def _carry(self, link: Link, machine: Unicast) -> Carrier:
+        carrier = Carrier(link, machine, self._events, self._end)
+        self._carriers[carrier] = None
+        return carrier
+
+    # What they say.
+
+    def _events(self, carrier: Carrier, events: Iterable[Event]) -> None:
+        for event in events:
+            neighbour = self._neighbour(carrier)
+            if isinstance(event, Opened):
+                self._opened(carrier, event)
+            elif isinstance(event, Closed):
+                self._closed(carrier, event)
+            elif neighbour is None:
+                continue
+            elif isinstance(event, Received):
+                self._node.take(neighbour.face, event)
+            elif isinstance(event, Writable):
+                neighbour.retry()
+        pressure = self._node.settle()
+        if pressure:
+            # What goes back to the one it came from must not stop us from reading there: both
+            # sides would wait for each other.
+            own = self._neighbour(carrier)
+            carrier.hold(waiting for waiting in pressure if waiting.queue is not own)
+        if self._introducing:
+            self._introduce()
+
+    def _introduce(self) -> None:
+        for face, event in list(self._introducing.items()):
+            if face.introduced or not face.alive:
+                del self._introducing[face]
+                event.set()
+
+    def _neighbour(self, carrier: Carrier) -> Neighbour | None:
+        session = carrier.machine.session
+        return None if session is None else self._of_session.get(session)
+
+    def _opened(self, carrier: Carrier, event: Opened) -> None:
+        node, peer, session = self._node, event.peer, event.session
+        carrier.link.established()
+        neighbour = self._of_session.get(session)
+        if neighbour is None:
+            face = node.tables.add_face(peer.zid, peer.whatami, node.now)
+            neighbour = Neighbour(session, face, node.settings.wait_before_drop)
+            self._of_session[session] = neighbour
+            self.neighbours[face] = neighbour
+            neighbour.carriers.append(carrier)
+            for tell in list(self.on_neighbour):
+                tell(neighbour, True)
+        else:
+            neighbour.carriers.append(carrier)
+        opening = self._opening.get(carrier.machine)
+        if opening is not None and not opening.done():
+            opening.set_result(neighbour)
+
+    def _closed(self, carrier: Carrier, event: Closed) -> None:
+        opening = self._opening.get(carrier.machine)
+        if opening is not None and not opening.done():
+            opening.set_exception(NotOpened(str(carrier.link.dst), event.text, event.reason))
+            # Whoever waited may have gone.
+            opening.exception()
+        neighbour = self._neighbour(carrier)
+        if neighbour is None:
+            # Without a CLOSE, it is mostly time that ends a handshake.
+            self.failures[_how(event, wordless="timeout")] += 1
+            return
+        self.endings[_how(event, wordless="malformed")] += 1
+        _log.info("a link with %s is over: %s", neighbour.face.zid, event.text)
+        for other in neighbour.carriers:
+            if other is not carrier:
+                # One CLOSE may have ended them all.
+                other.flush_soon()
+        if event.session_over:
+            neighbour.farewell = event.by_peer and event.reason == CloseReason.GENERIC
+            self._gone(neighbour)
+
+    # They go.
+
+    def _gone(self, neighbour: Neighbour) -> None:
+        if self.neighbours.pop(neighbour.face, None) is None:
+            return
+        del self._of_session[neighbour.session]
+        neighbour.give_up()
+        past = neighbour_stats(neighbour)
+        self.ended = total([self.ended, past.transport])
+        self.ended_dropped += past.dropped
+        self._node.tables.remove_face(neighbour.face)
+        introducing = self._introducing.pop(neighbour.face, None)
+        if introducing is not None:
+            introducing.set()
+        neighbour.over.set()
+        for tell in list(self.on_neighbour):
+            tell(neighbour, False)
+
+    def _end(self, carrier: Carrier) -> None:
+        self._carriers.pop(carrier, None)
+        neighbour = self._neighbour(carrier)
+        if neighbour is not None and carrier in neighbour.carriers:
+            neighbour.carriers.remove(carrier)
+            neighbour.past.append(carrier.machine.stats)
+
+    async def close(self, grace: float) -> None:
+        """Say good-bye; what is queued goes out, for at most ``grace`` seconds twice."""
+        waits = [wait for one in self.neighbours.values() for wait in one.waits()]
+        if waits:
+            await asyncio.wait(waits, timeout=grace)
+        for carrier in list(self._carriers):
+            carrier.machine.close(self._node.now)
+            carrier.flush()
+        overs = [asyncio.ensure_future(carrier.over.wait()) for carrier in self._carriers]
+        if overs:
+            _, late = await asyncio.wait(overs, timeout=grace)
+            for one in late:
+                one.cancel()
+        left = [asyncio.ensure_future(carrier.over.wait()) for carrier in self._carriers]
+        for carrier in list(self._carriers):
+            carrier.abandon()
+        if left:
+            await asyncio.wait(left)
+        # Those of UDP take their links with them, so they come last.
+        for listener in self.listeners:
+            await listener.close()
+        for neighbour in list(self.neighbours.values()):
+            self._gone(neighbour)
+
+
+def _how(event: Closed, wordless: str) -> str:
+    """How a link ended, in one word."""
+    if event.by_peer:
+        return "lost" if event.reason is None else "closed_by_peer"
+    if event.reason is None:
+        return wordless
+    return CloseReason(event.reason).name.lower()

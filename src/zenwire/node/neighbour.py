@@ -1,0 +1,219 @@
+"""A node next to this one: its session, its links, and what waits for room in their queues."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter, deque
+from typing import TYPE_CHECKING, Final, Protocol
+
+from zenwire.errors import EncodeError
+from zenwire.transport import ACCEPTED, Cause, Dropped, Full, Stats, Then
+from zenwire.wire.values import CongestionControl, Priority
+
+if TYPE_CHECKING:
+    from zenwire.node.carrier import Carrier
+    from zenwire.routing import Face
+    from zenwire.transport import Result, Session
+    from zenwire.wire.network import NetworkMessage
+
+__all__ = ["WAITING_MAX", "Neighbour", "Queue", "Waiting"]
+
+_log = logging.getLogger("zenwire.node")
+
+WAITING_MAX: Final = 16_384
+"""Messages that may wait for room in the queues of one neighbour."""
+
+
+class Waiting:
+    """A message without room. ``done`` is set when it was queued, or is gone."""
+
+    __slots__ = ("done", "full", "message", "queue", "reliable")
+
+    def __init__(
+        self, queue: Queue, message: NetworkMessage, reliable: bool, full: Full | None
+    ) -> None:
+        self.queue = queue
+        self.message = message
+        self.reliable = reliable
+        self.full = full
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def settle(self) -> None:
+        if not self.done.done():
+            self.done.set_result(None)
+
+
+class Sender(Protocol):
+    """A session, or a multicast group."""
+
+    def send(
+        self,
+        message: NetworkMessage,
+        now: float,
+        *,
+        reliable: bool = ...,
+        retry: Full | None = ...,
+    ) -> Result: ...
+
+
+class Queue:
+    """What waits for room, in order, per priority.
+
+    ``dropped`` counts, by cause, what was lost before a link had it: links count the rest.
+    """
+
+    __slots__ = ("_loop", "_sender", "_size", "_timer", "_waiting", "dropped", "wait_before_drop")
+
+    def __init__(self, sender: Sender, wait_before_drop: float) -> None:
+        self.dropped: Counter[Cause] = Counter()
+        self.wait_before_drop = wait_before_drop
+        self._sender = sender
+        self._waiting: dict[Priority, deque[Waiting]] = {}
+        self._size = 0
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def waiting(self) -> int:
+        """How many messages have no room."""
+        return self._size
+
+    @property
+    def overflown(self) -> bool:
+        """Whoever makes this many messages wait is lost to us."""
+        return self._size >= WAITING_MAX
+
+    def send(self, message: NetworkMessage, reliable: bool) -> Waiting | None:
+        """Queue a message, or let it wait for room."""
+        priority = message.qos.priority
+        full: Full | None = None
+        if not self._waiting.get(priority):
+            result = self._try(message, reliable, None)
+            if isinstance(result, Full):
+                # Room may be a write away.
+                self.flush()
+                result = self._try(message, reliable, result)
+            if not isinstance(result, Full):
+                self._count(result)
+                self.flush_soon()
+                return None
+            full = result
+        elif self.overflown:
+            self.dropped[Cause.CONGESTION] += 1
+            return None
+        elif not reliable or message.qos.congestion_control is CongestionControl.DROP:
+            # Its time runs from now on, not from when its turn comes.
+            full = Full(priority, self._loop.time() + self.wait_before_drop, Then.DROP)
+        waiting = Waiting(self, message, reliable, full)
+        self._waiting.setdefault(priority, deque()).append(waiting)
+        self._size += 1
+        self._watch(full)
+        return waiting
+
+    def _try(self, message: NetworkMessage, reliable: bool, retry: Full | None) -> Result:
+        try:
+            return self._sender.send(message, self._loop.time(), reliable=reliable, retry=retry)
+        except EncodeError as e:
+            _log.warning("a message was not sent: %s", e)
+            self.dropped[Cause.TOO_LARGE] += 1
+            return ACCEPTED
+
+    def _count(self, result: Result) -> None:
+        # What a link drops, that link has counted; where there is none, nobody has.
+        if isinstance(result, Dropped) and result.cause is Cause.NOT_OPEN:
+            self.dropped[result.cause] += 1
+
+    def flush(self) -> None:
+        """Write what is queued, as far as it goes."""
+        raise NotImplementedError
+
+    def flush_soon(self) -> None:
+        """Write at the end of this round."""
+        raise NotImplementedError
+
+    def retry(self) -> None:
+        """There may be room: the oldest first, the highest priority first."""
+        for priority in sorted(self._waiting):
+            queue = self._waiting[priority]
+            while queue:
+                first = queue[0]
+                result = self._try(first.message, first.reliable, first.full)
+                if isinstance(result, Full):
+                    first.full = result
+                    self._watch(result)
+                    break
+                self._count(result)
+                queue.popleft().settle()
+                self._size -= 1
+            if not queue:
+                del self._waiting[priority]
+        self.flush_soon()
+
+    def _watch(self, full: Full | None) -> None:
+        """Ask again when a message has waited too long: that drops it."""
+        if full is not None and full.then is Then.DROP and self._timer is None:
+            self._timer = self._loop.call_at(full.until, self._due)
+
+    def _due(self) -> None:
+        """The time of a message is over, even if it is not at the head of its queue."""
+        self._timer = None
+        now = self._loop.time()
+        for priority, queue in list(self._waiting.items()):
+            late = [one for one in queue if _expired(one.full, now)]
+            for one in late:
+                one.settle()
+            self.dropped[Cause.CONGESTION] += len(late)
+            self._size -= len(late)
+            left = deque(one for one in queue if not _expired(one.full, now))
+            self._waiting[priority] = left
+            for one in left:
+                self._watch(one.full)
+        self.retry()
+
+    def waits(self) -> list[asyncio.Future[None]]:
+        """What is done when nothing waits any more."""
+        return [waiting.done for queue in self._waiting.values() for waiting in queue]
+
+    def give_up(self) -> int:
+        """There is nobody to send to. Gives how many messages had waited in vain."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        lost, self._size = self._size, 0
+        for queue in self._waiting.values():
+            for waiting in queue:
+                waiting.settle()
+        self._waiting.clear()
+        if lost:
+            self.dropped[Cause.LINK_LOST] += lost
+        return lost
+
+
+def _expired(full: Full | None, now: float) -> bool:
+    return full is not None and full.then is Then.DROP and now >= full.until
+
+
+class Neighbour(Queue):
+    """Another node, for as long as its session lasts; ``over`` is set when that ends."""
+
+    __slots__ = ("carriers", "face", "farewell", "over", "past", "session")
+
+    def __init__(self, session: Session, face: Face, wait_before_drop: float) -> None:
+        super().__init__(session, wait_before_drop)
+        self.session = session
+        self.face = face
+        self.carriers: list[Carrier] = []
+        self.past: list[Stats] = []
+        """What links that are gone have counted."""
+        self.over = asyncio.Event()
+        self.farewell = False
+        """It has ended the session itself, and not for a fault."""
+
+    def flush(self) -> None:
+        for carrier in list(self.carriers):
+            carrier.flush()
+
+    def flush_soon(self) -> None:
+        for carrier in self.carriers:
+            carrier.flush_soon()

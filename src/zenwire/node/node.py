@@ -1,0 +1,298 @@
+"""A node at work: links, transports and routing, driven by the event loop.
+
+Everything that has a rule is elsewhere and knows no loop; here its outputs are carried out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+
+from zenwire.errors import ZError
+from zenwire.node.adjacency import Adjacency
+from zenwire.node.clock import Clock, FutureTimestamp
+from zenwire.node.group import Group
+from zenwire.node.neighbour import Neighbour, Queue, Waiting
+from zenwire.node.offers import transport_settings, with_defaults
+from zenwire.node.reach import Names, Reach
+from zenwire.node.stats import NodeStats, stats_of
+from zenwire.routing import (
+    CLIENT,
+    PEER,
+    CloseFace,
+    Face,
+    Limits,
+    LivelinessChanged,
+    MatchingChanged,
+    NodeKnown,
+    Output,
+    QueryFinished,
+    QueryReceived,
+    ReplyReceived,
+    SampleReceived,
+    Send,
+    Tables,
+)
+from zenwire.wire.network import Push
+from zenwire.wire.values import CloseReason, WhatAmI, ZenohId
+
+if TYPE_CHECKING:
+    from zenwire.links import Listener
+    from zenwire.node.config import Effective
+    from zenwire.node.scouting import Scouting
+    from zenwire.node.seats import Connection
+    from zenwire.routing import Session
+    from zenwire.transport import Received
+    from zenwire.wire.locator import EndPoint, Locator
+
+__all__ = ["Node"]
+
+_log = logging.getLogger("zenwire.node")
+
+_ROLES = {WhatAmI.CLIENT: CLIENT, WhatAmI.PEER: PEER}
+
+Deliver = Callable[[Output], None]
+"""Takes what routing has for one entity. Never raises, never waits."""
+
+
+class Node:
+    """One node of the network. `open_node` makes one that follows its configuration.
+
+    ``receivers`` holds, by the id of an entity or a query, who takes what comes for it.
+    ``random`` gives bytes and ``now_ns`` the time of day, both of the operating system by default;
+    ``network`` is where ``memory/`` endpoints and multicast groups are, if not in sockets.
+    ``limits`` bound what one neighbour may cost.
+    """
+
+    def __init__(
+        self,
+        config: Effective,
+        random: Callable[[int], bytes] = os.urandom,
+        network: Names | None = None,
+        now_ns: Callable[[], int] = time.time_ns,
+        limits: Limits | None = None,
+    ) -> None:
+        role = _ROLES.get(config.mode)
+        if role is None:
+            raise ZError("this version has no router mode: use client or peer")
+        self.config = config
+        self.random = random
+        self.reach = Reach(network)
+        self.zid = config.settings.id or ZenohId(random(16))
+        self.settings = transport_settings(config, self.zid)
+        self.tables = Tables(self.zid, role, limits=limits)
+        self.clock = Clock(self.zid, now_ns)
+        self.receivers: dict[int, Deliver] = {}
+        self.groups: dict[Face, Group] = {}
+        self.on_known: Callable[[NodeKnown], None] = _ignore
+        self.scouting: Scouting | None = None
+        """If it takes part in scouting by multicast."""
+        self.closed = False
+        self.late = 0
+        """Samples that were dropped, or stamped anew, for a time that is too far ahead."""
+        self._settling = False
+        self._pressure: list[Waiting] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = float("inf")
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._closers: list[Callable[[], Coroutine[Any, Any, None]]] = []
+        self._loop = asyncio.get_running_loop()
+        self.adjacency = Adjacency(self)
+
+    @property
+    def now(self) -> float:
+        return self._loop.time()
+
+    @property
+    def neighbours(self) -> dict[Face, Neighbour]:
+        """The nodes that this one has a session with."""
+        return self.adjacency.neighbours
+
+    @property
+    def on_neighbour(self) -> list[Callable[[Neighbour, bool], None]]:
+        """Told of a neighbour that came (True) or goes."""
+        return self.adjacency.on_neighbour
+
+    @property
+    def listeners(self) -> list[Listener]:
+        return self.adjacency.listeners
+
+    # Local sessions.
+
+    def session(self) -> Session:
+        """A session of routing: after its calls, ``settle`` carries out what came of them."""
+        return self.tables.session()
+
+    def settle(self) -> list[Waiting]:
+        """Carry out what routing wants. Gives the messages that found no room at once."""
+        if self._settling:
+            return []
+        self._settling = True
+        try:
+            while outputs := self.tables.outputs():
+                for output in outputs:
+                    self._do(output)
+        finally:
+            self._settling = False
+        self._arm()
+        pressure, self._pressure = self._pressure, []
+        return pressure
+
+    def _do(self, output: Output) -> None:
+        receivers = self.receivers
+        if isinstance(output, Send):
+            self._send(output)
+        elif isinstance(output, SampleReceived | LivelinessChanged):
+            for id_ in output.subscribers:
+                _tell(receivers.get(id_), output)
+        elif isinstance(output, QueryReceived):
+            for id_ in output.queryables:
+                _tell(receivers.get(id_), output)
+        elif isinstance(output, ReplyReceived):
+            _tell(receivers.get(output.query), output)
+        elif isinstance(output, QueryFinished):
+            _tell(receivers.pop(output.query, None), output)
+        elif isinstance(output, MatchingChanged):
+            _tell(receivers.get(output.id), output)
+        elif isinstance(output, NodeKnown):
+            self.on_known(output)
+        elif isinstance(output, CloseFace):
+            self.adjacency.expel(output.face, output.reason, output.why)
+
+    def _send(self, output: Send) -> None:
+        face = output.face
+        to: Queue | None = self.neighbours.get(face) or self.groups.get(face)
+        if to is None:
+            return
+        if to.overflown and not face.relation.multicast:
+            self.adjacency.expel(face, CloseReason.UNRESPONSIVE, "too much waits for it")
+            return
+        waiting = to.send(output.message, output.reliable)
+        if waiting is not None:
+            self._pressure.append(waiting)
+
+    def _arm(self) -> None:
+        deadline = self.tables.deadline
+        if deadline is None or (self._timer is not None and self._timer_at <= deadline):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = deadline
+        self._timer = self._loop.call_at(deadline, self._due)
+
+    def _due(self) -> None:
+        self._timer = None
+        self.tables.tick(self.now)
+        self.settle()
+
+    # What comes in.
+
+    def take(self, face: Face, event: Received) -> None:
+        """Messages of a neighbour, or of a group. ``settle`` carries out what comes of them."""
+        tables, now = self.tables, self.now
+        for message in event.messages:
+            if type(message) is Push and self.config.timestamping and not self._timely(message):
+                continue
+            tables.receive(face, message, now, reliable=event.reliable)
+
+    def _timely(self, push: Push) -> bool:
+        """Learn the time of others; False for what is to be dropped for being of the future."""
+        timestamp = push.body.timestamp
+        if timestamp is None:
+            return True
+        try:
+            self.clock.update_with_timestamp(timestamp)
+        except FutureTimestamp:
+            self.late += 1
+            return not self.config.drop_future_timestamp
+        return True
+
+    # Other nodes.
+
+    async def listen(self, endpoint: EndPoint) -> Listener:
+        """Let others connect. Raises LinkError."""
+        listener = await self.adjacency.listen(endpoint)
+        if self.config.scouting.gossip.enabled:
+            # Of a node that is on loopback alone, gossip tells that: its neighbours are there too.
+            self.tables.set_locators(self.locators(loopback=False) or self.locators())
+            self.settle()
+        return listener
+
+    def locators(self, *, loopback: bool = True) -> list[Locator]:
+        """Where others reach this node."""
+        return [where for one in self.listeners for where in one.locators(loopback=loopback)]
+
+    async def connect(self, endpoint: Locator, expect: ZenohId | None = None) -> Connection:
+        """A session with who listens there; ``expect`` is who that must be.
+
+        Returns when the handshake is over, also if there is a session with that node already.
+        Raises LinkError; NotOpened for a refusal.
+        """
+        return await self.adjacency.connect(endpoint, expect)
+
+    def find(self, zid: ZenohId) -> Neighbour | None:
+        """The neighbour with this id, if there is one."""
+        return self.adjacency.find(zid)
+
+    async def join(self, endpoint: EndPoint) -> Group:
+        """Take part in a multicast group. Raises LinkError."""
+        self.adjacency.check(endpoint)
+        group = await Group.open(self, with_defaults(endpoint, self.config))
+        self.groups[group.face] = group
+        self.settle()
+        return group
+
+    # What goes on in the background.
+
+    def spawn(self, what: Coroutine[Any, Any, None]) -> None:
+        """Run something until it ends, or this node does."""
+        task = self._loop.create_task(what)
+        self._tasks[task] = None
+        task.add_done_callback(self._finished)
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._tasks.pop(task, None)
+        if not task.cancelled() and task.exception() is not None:
+            _log.error("something in the background failed", exc_info=task.exception())
+
+    def at_close(self, closer: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """What has to be ended together with this node."""
+        self._closers.append(closer)
+
+    def stats(self) -> NodeStats:
+        """What was counted so far."""
+        return stats_of(self)
+
+    # The end.
+
+    async def close(self, grace: float = 1.0) -> None:
+        """Say good-bye, and end. What is queued goes out, for at most ``grace`` seconds twice."""
+        if self.closed:
+            return
+        self.closed = True
+        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        for closer in self._closers:
+            await closer()
+        for group in list(self.groups.values()):
+            await group.close()
+        await self.adjacency.close(grace)
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+def _tell(deliver: Deliver | None, output: Output) -> None:
+    """What nobody takes was on its way when its taker went."""
+    if deliver is not None:
+        deliver(output)
+
+
+def _ignore(_known: NodeKnown) -> None:
+    """Gossip is off."""

@@ -1,0 +1,184 @@
+"""What the configuration means for transports and links."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from zenwire.errors import ConfigError, ConfigProblem, ZError
+from zenwire.links import PROTOCOLS, Facts, priorities_of, reliability_of
+from zenwire.transport import (
+    Credentials,
+    LinkFacts,
+    PrivateKey,
+    PublicKey,
+    Settings,
+    read_private_key,
+    read_public_keys,
+)
+from zenwire.wire.locator import EndPoint, pairs
+from zenwire.wire.values import Priority, Resolution
+
+if TYPE_CHECKING:
+    from zenwire.node.config import Effective
+    from zenwire.wire.locator import Locator
+    from zenwire.wire.values import ZenohId
+
+__all__ = ["allowed", "facts_of", "group_settings", "transport_settings", "with_defaults"]
+
+_TLS_FILES = (
+    "root_ca_certificate",
+    "listen_private_key",
+    "listen_certificate",
+    "connect_private_key",
+    "connect_certificate",
+)
+_TLS_FLAGS = ("enable_mtls", "verify_name_on_connect", "close_link_on_expiration")
+_BUFFERS = ("so_sndbuf", "so_rcvbuf")
+
+
+def transport_settings(config: Effective, zid: ZenohId) -> Settings:
+    """What this node offers to others. Raises ConfigError for keys that cannot be read."""
+    transport = config.settings.transport
+    unicast, tx = transport.unicast, transport.link.tx
+    waits = tx.queue.congestion_control
+    usrpwd = transport.auth.usrpwd
+    credentials = None
+    if usrpwd.user is not None and usrpwd.password is not None:
+        credentials = Credentials(usrpwd.user.encode(), usrpwd.password.encode())
+    size = tx.queue.size
+    return Settings(
+        zid=zid,
+        whatami=config.mode,
+        lease=tx.lease / 1000,
+        keep_alive=tx.keep_alive,
+        batch_size=tx.batch_size,
+        resolution=Resolution.of(tx.sequence_number_resolution.bits, 32),
+        qos=unicast.qos.enabled,
+        lowlatency=unicast.lowlatency,
+        compression=unicast.compression.enabled,
+        batching=tx.queue.batching.enabled,
+        region_name=config.settings.region_name,
+        credentials=credentials,
+        users=_users(usrpwd.dictionary_file),
+        private_key=_private_key(config),
+        known_keys=_known_keys(config),
+        max_sessions=unicast.max_sessions,
+        max_links=unicast.max_links,
+        max_pending=unicast.accept_pending,
+        max_message_size=transport.link.rx.max_message_size,
+        queue_batches=tuple(getattr(size, field.name) for field in dataclasses.fields(size)),
+        open_timeout=unicast.open_timeout / 1000,
+        accept_timeout=unicast.accept_timeout / 1000,
+        wait_before_drop=waits.drop.wait_before_drop / 1e6,
+        wait_before_drop_fragments=waits.drop.max_wait_before_drop_fragments / 1e6,
+        wait_before_close=waits.block.wait_before_close / 1e6,
+    )
+
+
+def group_settings(config: Effective, settings: Settings) -> Settings:
+    """The same for multicast, where nothing is negotiated."""
+    multicast = config.settings.transport.multicast
+    return dataclasses.replace(
+        settings,
+        qos=multicast.qos.enabled,
+        compression=multicast.compression.enabled,
+        lowlatency=False,
+    )
+
+
+def facts_of(facts: Facts, endpoint: Locator) -> LinkFacts:
+    """What a transport must know of a link."""
+    priorities = priorities_of(endpoint)
+    return LinkFacts(
+        stream=facts.streamed,
+        reliable=facts.reliable,
+        mtu=facts.mtu,
+        priorities=priorities and (Priority(priorities[0]), Priority(priorities[1])),
+        only=reliability_of(endpoint),
+    )
+
+
+def allowed(config: Effective) -> frozenset[str]:
+    """The protocols that may be used."""
+    chosen = config.settings.transport.link.protocols
+    return frozenset(PROTOCOLS if chosen is None else chosen)
+
+
+def with_defaults(endpoint: Locator, config: Effective) -> EndPoint:
+    """The endpoint with what the configuration says for all of its protocol; its own goes first."""
+    link = config.settings.transport.link
+    values: dict[str, str] = {}
+    if endpoint.protocol == "tls":
+        for name in _TLS_FILES:
+            for suffix, form in (("", "file"), ("_base64", "base64")):
+                value = getattr(link.tls, name + suffix)
+                if value is not None:
+                    values[f"{name}_{form}"] = value
+        for name in _TLS_FLAGS:
+            flag = getattr(link.tls, name)
+            if flag is not None:
+                values[name] = "true" if flag else "false"
+    if endpoint.protocol in {"tcp", "tls"}:
+        buffers = link.tls if endpoint.protocol == "tls" else link.tcp
+        for name in _BUFFERS:
+            size = getattr(buffers, name)
+            if size is not None:
+                values[name] = str(size)
+    values |= pairs(endpoint.config) if isinstance(endpoint, EndPoint) else {}
+    text = ";".join(f"{name}={value}" for name, value in sorted(values.items()))
+    return EndPoint(endpoint.protocol, endpoint.address, endpoint.metadata, text)
+
+
+def _users(name: str | None) -> dict[bytes, bytes] | None:
+    """The file of users: ``user:password`` in each line."""
+    if name is None:
+        return None
+    path = "transport/auth/usrpwd/dictionary_file"
+    users: dict[bytes, bytes] = {}
+    for number, line in enumerate(_content(name, path).splitlines(), 1):
+        if not line.strip():
+            continue
+        user, colon, password = line.strip().partition(b":")
+        if not (user and colon and password):
+            raise _problem(path, f"line {number} of {name} is not user:password")
+        users[user] = password
+    return users
+
+
+def _private_key(config: Effective) -> PrivateKey | None:
+    keys = config.settings.transport.auth.pubkey
+    path = "transport/auth/pubkey/private_key_file"
+    if keys.private_key_file is not None:
+        pem = _content(keys.private_key_file, path).decode(errors="replace")
+    elif keys.private_key_pem is not None:
+        pem, path = keys.private_key_pem, "transport/auth/pubkey/private_key_pem"
+    else:
+        return None
+    try:
+        return read_private_key(pem)
+    except ZError as e:
+        raise _problem(path, str(e)) from None
+
+
+def _known_keys(config: Effective) -> frozenset[PublicKey] | None:
+    name = config.settings.transport.auth.pubkey.known_keys_file
+    if name is None:
+        return None
+    path = "transport/auth/pubkey/known_keys_file"
+    try:
+        return frozenset(read_public_keys(_content(name, path).decode(errors="replace")))
+    except ZError as e:
+        raise _problem(path, str(e)) from None
+
+
+def _content(name: str, path: str) -> bytes:
+    try:
+        return Path(name).read_bytes()
+    except OSError as e:
+        raise _problem(path, f"{name}: {e.strerror or e}") from None
+
+
+def _problem(path: str, reason: str) -> ConfigError:
+    return ConfigError((ConfigProblem(path, reason),))

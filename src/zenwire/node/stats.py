@@ -1,0 +1,145 @@
+"""A snapshot of what a node has counted: per neighbour, per group, and for all of it."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+from zenwire.transport import Cause, Stats
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from zenwire.links import Counters as ListenerCounters
+    from zenwire.node.carrier import Carrier
+    from zenwire.node.group import Group
+    from zenwire.node.neighbour import Neighbour
+    from zenwire.node.node import Node
+    from zenwire.routing import Counters
+    from zenwire.wire.locator import Locator
+    from zenwire.wire.values import WhatAmI, ZenohId
+
+__all__ = ["GroupStats", "LinkStats", "ListenerStats", "NeighbourStats", "NodeStats", "stats_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class LinkStats:
+    """One link. Its ``dropped`` are datagrams that nobody had read in time."""
+
+    src: Locator
+    dst: Locator
+    interfaces: tuple[str, ...]
+    writable: bool
+    dropped: int
+    transport: Stats
+
+
+@dataclass(frozen=True, slots=True)
+class NeighbourStats:
+    """One session. ``transport`` adds up its links, those that are gone too.
+
+    ``dropped`` is everything lost, by cause; ``waiting`` are messages without room so far.
+    """
+
+    zid: ZenohId
+    whatami: WhatAmI
+    links: tuple[LinkStats, ...]
+    transport: Stats
+    dropped: Counter[Cause]
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStats:
+    """A multicast group, and who is in it."""
+
+    group: Locator
+    members: tuple[ZenohId, ...]
+    transport: Stats
+    dropped: Counter[Cause]
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerStats:
+    """One listener."""
+
+    endpoint: Locator
+    counters: ListenerCounters
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStats:
+    """All of a node. ``ended`` adds up the sessions that are over.
+
+    ``endings`` says how sessions have ended, ``failures`` how handshakes failed, ``evicted`` how
+    many of them gave way; ``late`` counts samples of the future.
+    """
+
+    neighbours: tuple[NeighbourStats, ...]
+    groups: tuple[GroupStats, ...]
+    listeners: tuple[ListenerStats, ...]
+    ended: Stats
+    ended_dropped: Counter[Cause]
+    routing: Counters
+    endings: Counter[str]
+    failures: Counter[str]
+    evicted: int
+    late: int
+
+
+def stats_of(node: Node) -> NodeStats:
+    """What was counted so far. Nothing in it changes later."""
+    return NodeStats(
+        neighbours=tuple(map(neighbour_stats, node.neighbours.values())),
+        groups=tuple(map(_group, node.groups.values())),
+        listeners=tuple(
+            ListenerStats(one.endpoint.locator, copy.copy(one.counters)) for one in node.listeners
+        ),
+        ended=total([node.adjacency.ended]),
+        ended_dropped=Counter(node.adjacency.ended_dropped),
+        routing=copy.deepcopy(node.tables.counters),
+        endings=Counter(node.adjacency.endings),
+        failures=Counter(node.adjacency.failures),
+        evicted=node.adjacency.sessions.evicted,
+        late=node.late,
+    )
+
+
+def neighbour_stats(neighbour: Neighbour) -> NeighbourStats:
+    """One session so far."""
+    sums = total([*neighbour.past, *(one.machine.stats for one in neighbour.carriers)])
+    return NeighbourStats(
+        zid=neighbour.face.zid,
+        whatami=neighbour.face.whatami,
+        links=tuple(map(_link, neighbour.carriers)),
+        transport=sums,
+        dropped=sums.dropped + neighbour.dropped,
+        waiting=neighbour.waiting,
+    )
+
+
+def _link(carrier: Carrier) -> LinkStats:
+    link = carrier.link
+    stats = total([carrier.machine.stats])
+    interfaces = link.facts.interfaces
+    return LinkStats(link.src, link.dst, interfaces, link.writable, link.dropped, stats)
+
+
+def _group(group: Group) -> GroupStats:
+    sums = total([group.machine.stats])
+    members = tuple(peer.zid for peer in group.machine.peers.values())
+    dropped = sums.dropped + group.dropped
+    return GroupStats(group.endpoint.locator, members, sums, dropped, group.waiting)
+
+
+def total(parts: Iterable[Stats]) -> Stats:
+    """The sum, as an object of its own."""
+    sums = Stats()
+    for part in parts:
+        for field in fields(Stats):
+            # Numbers and Counters both add.
+            setattr(sums, field.name, getattr(sums, field.name) + getattr(part, field.name))
+    return sums
