@@ -62,3 +62,11 @@ def batches(spark: SparkSession) -> DataFrame:
     frame = spark.read.format("zenoh.capture").load(str(CAPTURES / "*.pcap")).persist()
     assert frame.count() > 0
     return frame
+
+
+@pytest.fixture(scope="session")
+def messages(batches: DataFrame) -> DataFrame:
+    """Their messages, for the tables that take both."""
+    from zenwire.spark import tables
+
+    return tables.messages(batches).persist()

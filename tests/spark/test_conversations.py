@@ -22,8 +22,8 @@ from zenwire.wire.declare import (
 from zenwire.wire.network import Declare, Push, Request, Response, ResponseFinal
 from zenwire.wire.scouting import Scout
 from zenwire.wire.structs import SourceInfo
-from zenwire.wire.transport import Fragment, Frame
-from zenwire.wire.values import Mapping, WhatAmIMatcher, WireExpr, ZenohId
+from zenwire.wire.transport import Close, Fragment, Frame
+from zenwire.wire.values import CloseReason, Mapping, WhatAmIMatcher, WireExpr, ZenohId
 
 A, B = 0, 1
 Conversation = Callable[..., DataFrame]
@@ -174,13 +174,17 @@ def test_messages_in_pieces(conversation: Conversation) -> None:
 
 def test_what_does_not_decode_is_kept(conversation: Conversation) -> None:
     good = encode_batch(_frame(1, _push(0, "k")))
-    batches = conversation((A, good + b"\x7d\x00\x30"), (A, b"\x1f"), (A, good))
+    close = encode_batch([Close(reason=CloseReason.GENERIC)])
+    batches = conversation(
+        (A, good + b"\x7d\x00\x30"), (A, b"\x1f"), (A, good), (A, good + close + b"void")
+    )
     found = tables.malformed(batches).orderBy("sequence").toArrow().to_pylist()
     assert [(row["fault"], row["message_offset"], row["bytes"]) for row in found] == [
         ("truncated", len(good), b"\x7d\x00\x30"),
         ("unknown_id", 0, b"\x1f"),
+        ("trailing", len(good + close), b"void"),
     ]
-    assert [row["key"] for row in _rows(tables.samples(batches))] == ["k", "k"]
+    assert [row["key"] for row in _rows(tables.samples(batches))] == ["k"] * 3
 
 
 def test_compressed_batches(conversation: Conversation) -> None:
@@ -262,3 +266,95 @@ def test_payloads_as_text_and_as_values(conversation: Conversation, spark: Spark
         (None, None, None),
     ]
     assert [bytes(row.payload) for row in rows] == [data for _, data in puts]
+
+
+def test_a_key_expression_declared_in_pieces(conversation: Conversation) -> None:
+    data = encode(_alias(1, "declared/in/pieces"))
+    pieces = _pieces(10, data[:4], data[4:9], data[9:])
+    # One that is not to be put together for this, and one that lacks a piece.
+    other = _pieces(20, *(encode(_push(0, "k"))[i : i + 5] for i in range(0, 10, 5)))
+    lost = _pieces(31, *(encode(_alias(2, "never/there"))[i : i + 9] for i in (0, 9, 18)))
+    del lost[1]
+    used = [_frame(40, _push(1, "/x"), _push(2))]
+    batches = conversation(*[(A, p) for p in [*pieces, *other, *lost, *used]])
+    flags = ("fragments", "declares")
+    if not set(flags) & set(batches.columns):
+        # As the source says it: a declaration in pieces is in no batch.
+        fragments = batches.sequence < 8
+        batches = batches.withColumns({"fragments": fragments, "declares": batches.sequence < 0})
+    keys = [row["key"] for row in _rows(tables.samples(batches)) if row["sequence"] == 7]
+    assert keys == ["declared/in/pieces/x", None]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "gaps"),
+    [
+        # The reference goes on with the next but one.
+        ([(10, 12), 14, (15, 16), 18], []),
+        ([(10, 12), 14, (15, 16), 19], [(18, 18)]),
+        ([(10, 12), 16], [(14, 15)]),
+        # Others do not, and then one that is missing is missing.
+        ([(10, 12), 13, (14, 15), 17], [(16, 16)]),
+        # Only after a last piece.
+        ([10, 12], [(11, 11)]),
+    ],
+)
+def test_numbers_after_a_message_in_pieces(
+    conversation: Conversation, numbers: list[Any], gaps: list[tuple[int, int]]
+) -> None:
+    said: list[list[object]] = []
+    for number in numbers:
+        if isinstance(number, int):
+            said.append(_frame(number, _push(0, "k")))
+        else:
+            first, last = number
+            data = encode(_push(0, "in/pieces"))
+            cuts = [data[4 * i : 4 * i + 4] for i in range(last - first)]
+            said += _pieces(first, *cuts, data[4 * (last - first) :])
+    found = _rows(tables.losses(conversation(*[(A, one) for one in said])))
+    lost = [(row["from_sn"], row["to_sn"]) for row in found if row["kind"] == "sequence"]
+    assert lost == gaps
+
+
+def test_numbers_that_no_node_has(conversation: Conversation) -> None:
+    """Differences of such would not fit; no job fails by them."""
+    timeouts = [Request(request_id=n, key=WireExpr(0, "k"), body=Query(), timeout=2**64 - 1 - n)
+                for n in range(2)]  # fmt: skip
+    batches = conversation(
+        *[(A, _frame(sn, _push(0, "k", n=sn))) for sn in (0, 2**32 - 1, 1, 2**31)],
+        (A, _frame(2, *timeouts)),
+    )
+    assert {row["kind"] for row in _rows(tables.losses(batches))} <= {"sequence", "source"}
+    assert [row["outcome"] for row in _rows(tables.queries(batches))] == ["unfinished"] * 2
+
+
+def test_a_schema_that_names_a_type_makes_a_value(conversation: Conversation) -> None:
+    from zenwire.wire.encoding import Encoding
+
+    puts = [
+        ("zenoh/serialized;u32", b"\x2a\0\0\0"),
+        ("zenoh/serialized;(str, [f64])", b"\1x\1" + bytes(8)),
+        ("zenoh/serialized;u32", b"\x2a\0\0\0\0"),
+        ("zenoh/serialized;my.Pose", b"\1"),
+        ("zenoh/serialized", b"\1"),
+        ("zenoh/bytes;u8", b"\1"),
+    ]
+    pushes = [
+        Push(key=WireExpr(0, "k"), body=Put(payload=data, encoding=Encoding.parse(name)))
+        for name, data in puts
+    ]
+    batches = conversation((A, _frame(1, *pushes)))
+    for source in (batches, tables.messages(batches)):
+        rows = tables.samples(source).orderBy("offset").collect()
+        values = [row.value and row.value.toPython() for row in rows]
+        assert values == [42, ["x", [0.0]], None, None, None, None]
+        assert [row.text for row in rows] == [None] * 6
+
+
+def test_spread_moves_batches_and_changes_nothing(conversation: Conversation) -> None:
+    batches = conversation(*[(A, _frame(n, _push(0, f"k/{n}"))) for n in range(200)])
+    moved = tables.spread(batches, 4)
+    assert sorted(map(str, moved.collect())) == sorted(map(str, batches.collect()))
+    parts = moved.selectExpr("spark_partition_id() p", "sequence >> 6 run").distinct().collect()
+    assert len({row.p for row in parts}) > 1
+    assert len({row.run for row in parts}) == len(parts) == 4

@@ -1,24 +1,44 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
 from tests.spark.conftest import CAPTURES
-from zenwire.capture import SCHEMA, read_capture
+from tests.unit.capture import writer as w
+from zenwire.capture import read_capture
 from zenwire.spark.schema import struct_of
-from zenwire.spark.source import CaptureReader, CaptureSource, Files
+from zenwire.spark.source import BATCHES, CaptureReader, CaptureSource, Ranges
+from zenwire.wire import decode_batch
+from zenwire.wire.batch import walk_low_latency
+from zenwire.wire.network import Declare
+from zenwire.wire.transport import Fragment
+
+FLAGS = ("fragments", "declares")
+BOOKS = ("overhead", "repeated")
+
+
+def rows(frame: DataFrame) -> list[dict[str, Any]]:
+    """Without what there is one row of for each range."""
+    found = frame.where(F.col("fault").isNull() | ~F.col("fault").isin(*BOOKS))
+    return list(found.toArrow().to_pylist())
+
+
+def in_order(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(found, key=lambda row: (row["flow"], row["source_port"], row["sequence"]))
 
 
 def test_the_rows_are_those_of_the_reader(spark: SparkSession, batches: DataFrame) -> None:
     path = str(CAPTURES / "udp.pcap")
     expected = pa.Table.from_batches(read_capture(path)).to_pylist()
     found = batches.where(batches.capture == path).toArrow().to_pylist()
-    assert batches.schema == struct_of(SCHEMA)
-    assert found == expected
+    assert batches.schema == struct_of(BATCHES)
+    assert [{name: row[name] for name in row if name not in FLAGS} for row in found] == expected
 
 
 def test_every_file_of_a_directory(spark: SparkSession, tmp_path: Path) -> None:
@@ -36,11 +56,96 @@ def test_several_paths_and_uris(spark: SparkSession) -> None:
 
 
 def test_small_files_share_tasks_and_large_ones_do_not(tmp_path: Path) -> None:
-    for name, size in (("a", 10), ("b", 10), ("c", 100), ("d", 10)):
-        (tmp_path / name).write_bytes(bytes(size))
-    parts = CaptureReader([str(tmp_path)], 50).partitions()
-    named = [[Path(p).name for p in part.paths] for part in parts if isinstance(part, Files)]
-    assert named == [["a", "b"], ["c"], ["d"]]
+    for name, size in (("a", 10), ("b", 10), ("c", 100), ("d", 30)):
+        (tmp_path / name).write_bytes(w.pcap([w.Packet(1, bytes(size))]))
+    parts = CaptureReader([str(tmp_path)], 110).partitions()
+    named = [
+        [Path(some.capture).name for some in part.ranges]
+        for part in parts
+        if isinstance(part, Ranges)
+    ]
+    assert named == [["c"], ["a", "b"], ["d"]]
+
+
+def test_ranges_of_a_file_larger_than_the_window(spark: SparkSession, tmp_path: Path) -> None:
+    """A session of 60 MB, in tasks of 16 MB."""
+    packets = w.packets_of(CAPTURES / "fragmentation.pcap")
+    later = []
+    for turn in range(16):
+        shifted = w.shift_sequences(packets, turn * 100_003)
+        later += [w.Packet(p.time + turn * 10**11, p.data, p.original) for p in shifted]
+    path = tmp_path / "large.pcap"
+    path.write_bytes(w.pcap(later))
+    frame = spark.read.format("zenoh.capture").option("maxPartitionBytes", str(1 << 24))
+    read = frame.load(str(path))
+    assert read.rdd.getNumPartitions() >= 3
+    expected = pa.Table.from_batches(read_capture(path)).to_pylist()
+    order = ("flow", "source_port", "connection", "sequence")
+    found = [
+        {name: row[name] for name in row if name not in FLAGS}
+        for row in read.where("fault is null").orderBy(*order).toArrow().to_pylist()
+    ]
+    expected = [row for row in expected if row["fault"] is None]
+    assert found == sorted(expected, key=lambda row: [row[name] for name in order])
+    total = read.select(
+        F.sum(F.coalesce(F.octet_length("bytes"), F.lit(0))) + F.sum("skipped")
+    ).first()
+    assert total is not None
+    assert total[0] == path.stat().st_size
+
+
+def flags_of(row: dict[str, Any]) -> tuple[bool, bool]:
+    if row["bytes"] is None or row["scouting"]:
+        return False, False
+    if row["compression"]:
+        return True, True
+    if row["lowlatency"]:
+        messages = [found.message for found in walk_low_latency(row["bytes"])]
+        return False, any(isinstance(message, Declare) for message in messages)
+    messages = decode_batch(row["bytes"])
+    inner = [one for message in messages for one in getattr(message, "messages", ())]
+    return (
+        any(isinstance(message, Fragment) for message in messages),
+        any(isinstance(message, Declare) for message in [*messages, *inner]),
+    )
+
+
+def test_flags_say_what_is_in_a_batch(batches: DataFrame) -> None:
+    found = batches.toArrow().to_pylist()
+    for row in found:
+        assert (row["fragments"], row["declares"]) == flags_of(row)
+    assert (
+        {row["fragments"] for row in found} == {row["declares"] for row in found} == {True, False}
+    )
+
+
+@pytest.mark.parametrize("pushed", ["true", "false"])
+def test_conditions_of_one_scan_do_not_touch_another(
+    spark: SparkSession, batches: DataFrame, pushed: str
+) -> None:
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", pushed)
+    try:
+        frame = spark.read.format("zenoh.capture").load(str(CAPTURES / "*.pcap"))
+        found = frame.where("declares").unionByName(frame.where("fragments")).count()
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+    assert found == batches.where("declares").count() + batches.where("fragments").count()
+
+
+def test_files_of_a_rotation_are_one_capture(spark: SparkSession, tmp_path: Path) -> None:
+    packets = w.packets_of(CAPTURES / "client_router_pubsub.pcap")
+    # Names say nothing of their order.
+    for number, name in enumerate(("b", "c", "a")):
+        third = len(packets) // 3
+        some = packets[number * third : (number + 1) * third if number < 2 else None]
+        (tmp_path / f"{name}.pcap").write_bytes(w.pcap(some))
+    load = spark.read.format("zenoh.capture").option("rotating", "true")
+    found = rows(load.load(str(tmp_path)))
+    assert {row["capture"] for row in found} == {str(tmp_path)}
+    one = rows(spark.read.format("zenoh.capture").load(str(CAPTURES / "client_router_pubsub.pcap")))
+    for row in (*found, *one):
+        del row["capture"]
+    assert in_order(found) == in_order(one)
 
 
 @pytest.mark.parametrize(

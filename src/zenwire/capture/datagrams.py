@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from zenwire.capture import kernels as k
 from zenwire.capture.packets import Packets
+from zenwire.capture.runs import Saved
 from zenwire.errors import DecodeError
 from zenwire.wire import decode
 from zenwire.wire.batch import expand_batch, walk, walk_low_latency
@@ -171,6 +172,38 @@ class Datagrams:
             mode = k.COMPRESSED if message.compression else k.PLAIN
             self._modes[flow] = k.LOW_LATENCY if message.lowlatency else mode
         return k.PLAIN
+
+    # Flows that go, and a state that can be left and gone on from.
+
+    def drop(self, kept: npt.NDArray[np.bool_]) -> None:
+        """Forgets flows but those that are True."""
+        zenoh, sequence, modes, undecided, foreign, openers = self._state(len(kept))
+        twice = np.repeat(kept, 2)
+        names = {flow: number for number, flow in enumerate(np.flatnonzero(kept).tolist())}
+        self._zenoh, self._sequence, self._modes = zenoh[kept], sequence[twice], modes[kept]
+        self._foreign = foreign[:, twice]
+        self._undecided = {names[f]: state for f, state in undecided.items() if f in names}
+        self._openers = {names[f]: side for f, side in openers.items() if f in names}
+
+    def _state(
+        self, flows: int
+    ) -> tuple[npt.NDArray[np.int8], Int64, Int64, dict[int, _Undecided], Int64, dict[int, int]]:
+        self._grow(flows)
+        return (
+            self._zenoh[:flows].copy(),
+            self._sequence[: 2 * flows].copy(),
+            self._modes[:flows].copy(),
+            {flow: state for flow, state in self._undecided.items() if state.kept},
+            self._foreign[:, : 2 * flows].copy(),
+            self._openers,
+        )
+
+    def save(self, flows: int) -> Saved:
+        return self._state(flows)
+
+    def load(self, saved: Saved) -> None:
+        self._zenoh, self._sequence, self._modes, *rest = saved
+        self._undecided, self._foreign, self._openers = rest
 
     # Flows that are not decided.
 

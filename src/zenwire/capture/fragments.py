@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zenwire.capture import kernels as k
+from zenwire.capture.runs import Saved
 
 __all__ = ["Fragments"]
 
@@ -52,11 +53,21 @@ class Fragments:
         self._datagrams: dict[_Key, _Datagram] = {}
         self.dropped = 0
         """Bytes of fragments that became nothing."""
+        self.waiting = 0
+        """Bytes of datagrams that are not complete."""
 
     @property
-    def waiting(self) -> int:
-        """Bytes of datagrams that are not complete."""
-        return sum(d.size for d in self._datagrams.values())
+    def held(self) -> int:
+        """Bytes that came and went no further."""
+        return self.dropped + self.waiting
+
+    def save(self) -> Saved:
+        """What is waited for; the books start again."""
+        return tuple((key, d.begun, d.parts, d.end, d.size) for key, d in self._datagrams.items())
+
+    def load(self, saved: Saved) -> None:
+        self._datagrams = {key: _Datagram(*state) for key, *state in saved}
+        self.waiting = sum(d.size for d in self._datagrams.values())
 
     def add(self, buffer: Bytes, table: Int64, addresses: UInt64, rows: Int64) -> Bytes:
         """Takes the fragments at ``rows``; those that complete a datagram become its packet.
@@ -74,7 +85,7 @@ class Fragments:
         ends = np.cumsum(sizes) + len(buffer)
         longer = np.concatenate([buffer, np.frombuffer(b"".join(d for _, d in done), np.uint8)])
         which = np.array([row for row, _ in done], np.int64)
-        k.reassembled(longer, which, ends - sizes, ends, len(which), table)
+        k.ready(k.reassembled)(longer, which, ends - sizes, ends, len(which), table)
         return longer
 
     def _take(self, buffer: Bytes, table: Int64, addresses: UInt64, row: int) -> bytes | None:
@@ -94,6 +105,7 @@ class Fragments:
             return None
         datagram.parts[at] = buffer[start : start + length].tobytes()
         datagram.size += length
+        self.waiting += length
         if not more:
             datagram.end = at + length
         if datagram.end < 0 or datagram.size < datagram.end:
@@ -101,6 +113,7 @@ class Fragments:
         whole = datagram.whole()
         if whole is not None:
             self.dropped += datagram.size - len(whole)
+            self.waiting -= datagram.size
             del self._datagrams[key]
         return whole
 
@@ -111,4 +124,5 @@ class Fragments:
             if now - oldest.begun <= LIFETIME and len(self._datagrams) <= DATAGRAMS_MAX:
                 return
             self.dropped += oldest.size
+            self.waiting -= oldest.size
             del self._datagrams[key]

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from zenwire.capture import kernels as k
 from zenwire.capture.flows import Pieces
 from zenwire.capture.phases import Phases
-from zenwire.capture.runs import Framed, Run
+from zenwire.capture.runs import Framed, Run, Saved
 
 __all__ = ["Framer"]
 
@@ -55,6 +55,26 @@ class Framer:
             again = self._take_carried(np.array(sorted(streams), np.int64))
             yield self._frame(again, self._work[:0], self._work[:0])
 
+    def abandon(self, streams: npt.NDArray[np.bool_]) -> Iterator[Framed]:
+        """Nothing more comes of these streams, nor of those that they may wait for."""
+        late = self.phases.abandoned(streams)
+        if late:
+            again = self._take_carried(np.array(sorted(late), np.int64))
+            yield self._frame(again, self._work[:0], self._work[:0])
+
+    def drop(self, kept: npt.NDArray[np.bool_]) -> None:
+        """Forgets streams but those that are True."""
+        numbers = np.cumsum(kept) - 1
+        self.phases.drop(kept, numbers)
+        self._carried[k.G_STREAM] = numbers[self._carried[k.G_STREAM]]
+
+    def save(self, streams: int) -> Saved:
+        return self._carry.copy(), self._carried.copy(), self.phases.save(streams)
+
+    def load(self, saved: Saved) -> None:
+        self._carry, self._carried, phases = saved
+        self.phases.load(phases)
+
     def _take_carried(self, streams: Int64) -> Int64:
         chosen = np.isin(self._carried[k.G_STREAM], streams)
         taken: Int64 = np.ascontiguousarray(self._carried[:, chosen])
@@ -75,9 +95,9 @@ class Framer:
         if total > len(self._work):
             self._work = np.empty(total + (total >> 3), np.uint8)
         work = self._work
-        k.gather(rows, order, buffer, pool, self._carry, work)
+        k.ready(k.gather)(rows, order, buffer, pool, self._carry, work)
         runs: Int64 = np.empty((len(order), k.RUN_COLUMNS), np.int64)
-        count = k.find_runs(rows, order, runs)
+        count = k.ready(k.find_runs)(rows, order, runs)
         runs = runs[:count]
         phases.begin(work, rows, order, int(rows[k.G_STREAM].max()) + 1)
         phases.frame_simple(runs)
@@ -105,7 +125,8 @@ class Framer:
         size += int(old[k.G_LENGTH][old[k.G_KIND] == k.DATA].sum())
         carry: Bytes = np.empty(size, np.uint8)
         everything = [np.array([x], np.int64) for x in (0, len(others), 0)]
-        r, q = k.keep(self._carry, old, others, *everything, 1, kept, carry, 0, 0)
-        r, q = k.keep(self._work, rows, order, *columns, len(left), kept, carry, r, q)
+        keep = k.ready(k.keep)
+        r, q = keep(self._carry, old, others, *everything, 1, kept, carry, 0, 0)
+        r, q = keep(self._work, rows, order, *columns, len(left), kept, carry, r, q)
         self._carried = np.ascontiguousarray(kept[:, :r])
         self._carry = carry[:q].copy()

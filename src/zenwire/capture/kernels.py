@@ -6,6 +6,7 @@ check before it. Where an array is full, a kernel stops, says where, and is call
 """
 
 import logging
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -37,7 +38,48 @@ except RuntimeError as e:
     CACHE = False
     log.warning("compiled kernels are not kept (%s): set NUMBA_CACHE_DIR", e)
 
-OPTIONS = {"cache": CACHE, "nogil": True, "error_model": "numpy"}
+OPTIONS = {"cache": CACHE, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+
+_SIGNATURES = {}
+_READY = set()
+
+
+def kernel(signature: Any) -> Any:
+    """Compiled when ``ready`` asks for it first, not at import: few files need all of them."""
+
+    def make(function):
+        made = njit(**OPTIONS)(function)
+        _SIGNATURES[made] = signature
+        return made
+
+    return make
+
+
+def part(signature: Any) -> Any:
+    """The same for what kernels alone call, which needs no way in from Python."""
+
+    def make(function):
+        made = njit(no_cpython_wrapper=True, **OPTIONS)(function)
+        _SIGNATURES[made] = signature
+        return made
+
+    return make
+
+
+def ready(made: Any) -> Any:
+    """The kernel, compiled or from the cache, for its own signature and no other."""
+    if made not in _READY:
+        # What it calls first: otherwise Numba compiles that for the types of each call.
+        for name in made.py_func.__code__.co_names:
+            called = globals().get(name)
+            if isinstance(called, type(made)) and called in _SIGNATURES:
+                ready(called)
+        made.compile(_SIGNATURES[made])
+        made.disable_compile()
+        if not _READY and not made.stats.cache_hits:
+            log.warning("compiling the kernels: some seconds, once on this machine")
+        _READY.add(made)
+    return made
 
 
 @intrinsic
@@ -72,43 +114,40 @@ def load4(context, source, p):
 # --- bytes ---
 
 
-@njit(I(BYTES, I), **OPTIONS)
+@part(I(BYTES, I))
 def u8(b, p):
     return I(b[U(p)])
 
 
-@njit(I(BYTES, I), **OPTIONS)
+@part(I(BYTES, I))
 def be16(b, p):
     return (I(b[U(p)]) << 8) | I(b[U(p + 1)])
 
 
-@njit(I(BYTES, I), **OPTIONS)
+@part(I(BYTES, I))
 def le16(b, p):
     return (I(b[U(p + 1)]) << 8) | I(b[U(p)])
 
 
-@njit(I(BYTES, I), **OPTIONS)
+@part(I(BYTES, I))
 def le32(b, p):
     return I(load4(b, U(p)))
 
 
-@njit(I(BYTES, I), **OPTIONS)
+@part(I(BYTES, I))
 def be32(b, p):
     return (be16(b, p) << 16) | be16(b, p + 2)
 
 
-@njit(I(BYTES, I, I), **OPTIONS)
+@part(I(BYTES, I, I))
 def u16(b, p, big):
     return be16(b, p) if big else le16(b, p)
 
 
-@njit(I(BYTES, I, I), **OPTIONS)
+@part(I(BYTES, I, I))
 def u32(b, p, big):
     return be32(b, p) if big else le32(b, p)
 
-
-if not u8.stats.cache_hits:
-    log.warning("compiling the kernels: some seconds, once on this machine and for this version")
 
 # --- pcap ---
 
@@ -116,7 +155,7 @@ if not u8.stats.cache_hits:
 R_DATA, R_CAPTURED, R_ORIGINAL, R_TIME, R_LINK, R_AT = range(6)
 RECORD_COLUMNS = 6
 # Why a kernel of records stopped.
-MORE, FULL, GARBAGE, BEYOND = range(4)
+MORE, FULL, GARBAGE = range(3)
 # The state of a file: where to go on, rows written, why it stopped, and its format.
 F_POS, F_ROWS, F_WHY, F_BIG, F_UNIT, F_HEADER, F_LINK, F_LIMIT, F_TIME, F_FORCE, F_BAD = range(11)
 F_INTERFACES = 11
@@ -125,7 +164,7 @@ CHAIN = 5
 DAY = 86_400
 
 
-@njit(B(BYTES, I, INT64), **OPTIONS)
+@kernel(B(BYTES, I, INT64))
 def pcap_header_fits(b, p, st):
     """Whether 16 bytes look like the header of a record; loosely, for the place where one must be."""
     big = st[F_BIG]
@@ -133,7 +172,7 @@ def pcap_header_fits(b, p, st):
     return captured <= st[F_LIMIT] and u32(b, p + 4, big) < 1_000_000_000 // st[F_UNIT]
 
 
-@njit(B(BYTES, I, INT64, I), **OPTIONS)
+@part(B(BYTES, I, INT64, I))
 def pcap_header_seems(b, p, st, seconds):
     """The same where a wrong length may have led; ``seconds`` is the time of another record."""
     original = u32(b, p + 12, st[F_BIG])
@@ -142,14 +181,14 @@ def pcap_header_seems(b, p, st, seconds):
     return original >= u32(b, p + 8, st[F_BIG]) and abs(u32(b, p, st[F_BIG]) - seconds) <= DAY
 
 
-@njit(B(BYTES, I), **OPTIONS)
+@part(B(BYTES, I))
 def is_pcap_magic(b, p):
     x = le32(b, p)
     known = x == 0xA1B2C3D4 or x == 0xD4C3B2A1 or x == 0xA1B23C4D or x == 0x4D3CB2A1
     return known and (le32(b, p + 4) == 0x00040002 or be32(b, p + 4) == 0x00020004)
 
 
-@njit(B(BYTES, I), **OPTIONS)
+@kernel(B(BYTES, I))
 def is_section(b, p):
     if le32(b, p) != 0x0A0D0D0A:
         return False
@@ -157,12 +196,12 @@ def is_section(b, p):
     return x == 0x1A2B3C4D or x == 0x4D3C2B1A
 
 
-@njit(types.void(BYTES, I, I, I, I, INT64, TABLE), **OPTIONS)
-def pcap_records(b, n, final, base, stop, st, out):
+@kernel(types.void(BYTES, I, I, I, INT64, TABLE))
+def pcap_records(b, n, final, base, st, out):
     """Records from ``st[F_POS]`` on, as long as each is followed by what may be another one.
 
-    ``base`` is where the buffer is in the file, ``stop`` where the next reader's range begins.
-    With ``F_FORCE`` the first one is taken whatever comes after it.
+    ``base`` is where the buffer is in the file. With ``F_FORCE`` the first one is taken whatever
+    comes after it.
     """
     p = st[F_POS]
     big = st[F_BIG]
@@ -172,9 +211,6 @@ def pcap_records(b, n, final, base, stop, st, out):
     room = out.shape[1]
     why = MORE
     while True:
-        if base + p >= stop:
-            why = BEYOND
-            break
         if p + head > n:
             break
         if rows >= room:
@@ -212,7 +248,7 @@ def pcap_records(b, n, final, base, stop, st, out):
     st[F_WHY] = why
 
 
-@njit(I(BYTES, I, I, I, INT64), **OPTIONS)
+@part(I(BYTES, I, I, I, INT64))
 def pcap_chain(b, p, n, final, st):
     """1 if a chain of records begins at ``p``, 0 if not, -1 if that takes more bytes to tell."""
     big = st[F_BIG]
@@ -240,7 +276,7 @@ def pcap_chain(b, p, n, final, st):
     return 1
 
 
-@njit(I(BYTES, I, I, I, I, INT64), **OPTIONS)
+@kernel(I(BYTES, I, I, I, I, INT64))
 def pcap_find(b, p, n, stop, final, st):
     """Where before ``stop`` a chain of records begins: ``stop`` if nowhere, -1 - p if p is undecided."""
     while p + 16 <= n:
@@ -263,7 +299,7 @@ SECTION, INTERFACE, OLD_PACKET, SIMPLE_PACKET, ENHANCED_PACKET = 0x0A0D0D0A, 1, 
 BLOCK_MAX = 16 << 20
 
 
-@njit(I(I, I, I), **OPTIONS)
+@part(I(I, I, I))
 def nanoseconds(units, resolution, offset):
     """A pcapng time; ``units`` fill 64 bits, ``resolution`` is an option's byte, ``offset`` seconds."""
     exponent = resolution & 0x7F
@@ -286,7 +322,7 @@ def nanoseconds(units, resolution, offset):
     return I(x) + offset * 1_000_000_000
 
 
-@njit(I(BYTES, I, I, I), **OPTIONS)
+@kernel(I(BYTES, I, I, I))
 def block_end(b, p, n, big):
     """Where a block ends whose two lengths agree, 0 if they do not, -1 if it goes beyond ``n``."""
     if p + 12 > n:
@@ -306,7 +342,7 @@ def block_end(b, p, n, big):
     return p + length if u32(b, p + length - 4, big) == length else 0
 
 
-@njit(types.void(BYTES, I, I, I, INT64, TABLE), **OPTIONS)
+@part(types.void(BYTES, I, I, I, INT64, TABLE))
 def read_interface(b, p, e, big, st, interfaces):
     k = st[F_INTERFACES]
     st[F_INTERFACES] = k + 1
@@ -333,7 +369,7 @@ def read_interface(b, p, e, big, st, interfaces):
     interfaces[U(k), N_SNAP] = snap
 
 
-@njit(types.void(BYTES, I, I, INT64, TABLE, TABLE), **OPTIONS)
+@kernel(types.void(BYTES, I, I, INT64, TABLE, TABLE))
 def pcapng_records(b, n, base, st, interfaces, out):
     """Blocks from ``st[F_POS]`` on. Those that hold no packet are passed over."""
     p = st[F_POS]
@@ -402,7 +438,7 @@ def pcapng_records(b, n, base, st, interfaces, out):
     st[F_WHY] = why
 
 
-@njit(I(BYTES, I, I, I, I, INT64), **OPTIONS)
+@kernel(I(BYTES, I, I, I, I, INT64))
 def pcapng_find(b, p, n, stop, final, st):
     """Where the next section, or two blocks of known kinds, begin: as ``pcap_find``."""
     while p + 12 <= n:
@@ -439,7 +475,7 @@ UNSAID_MAX = 1 << 20
 MAPPED = U(0xFFFF00000000)
 
 
-@njit(I(BYTES, I, I, I, I, TABLE, I), **OPTIONS)
+@part(I(BYTES, I, I, I, I, TABLE, I))
 def transport_header(b, p, end, wire_end, protocol, c, i):
     """TCP or UDP at ``p``; captured up to ``end``, sent up to ``wire_end``. Gives the fault."""
     if protocol == TCP:
@@ -477,12 +513,12 @@ def transport_header(b, p, end, wire_end, protocol, c, i):
     return 0
 
 
-@njit(U(BYTES, I), **OPTIONS)
+@part(U(BYTES, I))
 def word(b, p):
     return (U(be32(b, p)) << U(32)) | U(be32(b, p + 4))
 
 
-@njit(I(BYTES, I, I, I, TABLE, KEYS, I), **OPTIONS)
+@part(I(BYTES, I, I, I, TABLE, KEYS, I))
 def internet_header(b, p, end, wire_end, c, a, i):
     """IPv4 or IPv6 at ``p``, with all headers after it. Gives the fault."""
     if end - p < 1:
@@ -523,7 +559,7 @@ def internet_header(b, p, end, wire_end, c, a, i):
         size = be16(b, p + 4)
         if size > wire_end - p - 40:
             return MALFORMED
-        wire_end = min(wire_end, p + 40 + (size if size else UNSAID_MAX))
+        wire_end = min(wire_end, p + 40 + (size or UNSAID_MAX))
         protocol = u8(b, p + 6)
         for k in range(2):
             a[k, U(i)] = word(b, p + 8 + 8 * k)
@@ -574,7 +610,7 @@ def internet_header(b, p, end, wire_end, c, a, i):
     return transport_header(b, p, end, wire_end, protocol, c, i)
 
 
-@njit(I(BYTES, I, I, I, I, TABLE, KEYS, I), **OPTIONS)
+@part(I(BYTES, I, I, I, I, TABLE, KEYS, I))
 def link_header(b, link, p, end, wire_end, c, a, i):
     """A packet of any link type. Gives the fault."""
     if link == 1:
@@ -619,7 +655,7 @@ def link_header(b, link, p, end, wire_end, c, a, i):
     return internet_header(b, p, end, wire_end, c, a, i)
 
 
-@njit(types.void(BYTES, TABLE, I, TABLE, KEYS), **OPTIONS)
+@kernel(types.void(BYTES, TABLE, I, TABLE, KEYS))
 def packets(b, records, n, c, a):
     """What is in ``n`` records: one row of ``c`` each, addresses in ``a``."""
     for i in range(n):
@@ -640,7 +676,7 @@ def packets(b, records, n, c, a):
             c[P_MISSING, k] = wire_end - end
 
 
-@njit(types.void(BYTES, INT64, INT64, INT64, I, TABLE), **OPTIONS)
+@kernel(types.void(BYTES, INT64, INT64, INT64, I, TABLE))
 def reassembled(b, rows, starts, ends, n, c):
     """Datagrams put together of fragments, as rows of the packets that completed them."""
     for i in range(n):
@@ -658,7 +694,7 @@ def reassembled(b, rows, starts, ends, n, c):
 # --- flows ---
 
 
-@njit(I(TABLE, KEYS, I, I, KEYS, INT64, INT64, INT64, INT64), **OPTIONS)
+@kernel(I(TABLE, KEYS, I, I, KEYS, INT64, INT64, INT64, INT64))
 def assign(c, a, i, n, keys, slots, count, flow, side):
     """The flow of each TCP and UDP packet, -1 for others, and which end sent it.
 
@@ -705,7 +741,7 @@ def assign(c, a, i, n, keys, slots, count, flow, side):
     return n
 
 
-@njit(types.void(KEYS, I, INT64), **OPTIONS)
+@kernel(types.void(KEYS, I, INT64))
 def rehash(keys, n, slots):
     """Fills a larger, empty table of slots."""
     mask = U(len(slots) - 1)
@@ -726,13 +762,13 @@ def rehash(keys, n, slots):
 # The columns of a stream: one direction of a connection. Positions count from ``S_ORIGIN``, a
 # sequence number; what goes out counts from ``S_START``, the position of the first byte.
 S_ORIGIN, S_NEXT, S_START, S_PHASE, S_FIN, S_HEAD, S_TAIL, S_COUNT, S_BYTES = range(9)
-S_SINCE, S_ISN, S_STRAY_AT, S_STRAYS, S_ENDED, S_REPEATED, S_STRAY, S_GAPS = range(9, 17)
-STREAM_COLUMNS = 17
+S_SINCE, S_ISN, S_STRAY_AT, S_STRAYS, S_ENDED = range(9, 14)
+STREAM_COLUMNS = 14
 # Nothing seen; held back because an earlier segment may still come; in order.
 UNSEEN, HELD, STARTED = range(3)
-# The columns of a connection.
-C_FLOW, C_NUMBER, C_OPENER = range(3)
-CONNECTION_COLUMNS = 3
+# The columns of a connection. ``C_LAST`` is what ``T_CLOCK`` was at its last packet.
+C_FLOW, C_NUMBER, C_OPENER, C_LAST, C_RESET = range(5)
+CONNECTION_COLUMNS = 5
 # The columns of a segment that waits for one before it.
 W_NEXT, W_AT, W_LENGTH, W_HOLE, W_POS, W_POOLED, W_TIME = range(7)
 WAITING_COLUMNS = 7
@@ -740,26 +776,30 @@ WAITING_COLUMNS = 7
 O_STREAM, O_OFFSET, O_LENGTH, O_KIND, O_POS, O_POOLED, O_TIME = range(7)
 OUT_COLUMNS = 7
 DATA, GAP, END = range(3)
-# The state of it all: next packet, rows out, connections, first free and number of free nodes.
-T_PACKET, T_ROWS, T_CONNECTIONS, T_FREE, T_FREE_COUNT, T_WAITING = range(6)
-REASSEMBLY_STATE = 6
+# The state of it all: next packet, rows out, connections, first free and number of free nodes,
+# bytes that wait, the latest time of any packet, and the books.
+T_PACKET, T_ROWS, T_CONNECTIONS, T_FREE, T_FREE_COUNT, T_WAITING, T_CLOCK = range(7)
+T_REPEATED, T_STRAY = range(7, 9)
+REASSEMBLY_STATE = 9
 # The limits.
 L_BYTES, L_SEGMENTS, L_TIME, L_HELD_BYTES, L_HELD_SEGMENTS, L_HELD_TIME = range(6)
 FIN, SYN, RST, ACK = 1, 2, 4, 16
 # A segment farther away than this is of another connection, until others are near it.
 WINDOW = 1 << 27
 STRAYS = 3
+# Nanoseconds after which nothing more comes of a connection that was closed.
+LINGER = 30_000_000_000
 LOW_32 = 0xFFFFFFFF
 
 
-@njit(I(I), **OPTIONS)
+@part(I(I))
 def signed32(x):
     """The nearest distance that gives ``x`` modulo 2**32."""
     x &= LOW_32
     return x - (I(1) << 32) if x & 0x80000000 else x
 
 
-@njit(types.void(TABLE, INT64, I, I, I, I, I, I, I), **OPTIONS)
+@part(types.void(TABLE, INT64, I, I, I, I, I, I, I))
 def emit(out, st, stream, offset, length, kind, pos, pooled, time):
     r = U(st[T_ROWS])
     out[O_STREAM, r] = stream
@@ -772,7 +812,7 @@ def emit(out, st, stream, offset, length, kind, pos, pooled, time):
     st[T_ROWS] += 1
 
 
-@njit(types.void(TABLE, I, TABLE, INT64, TABLE, I), **OPTIONS)
+@part(types.void(TABLE, I, TABLE, INT64, TABLE, I))
 def drain(s, k, nodes, st, out, time):
     """Sends out the waiting segments that are next."""
     row = s[U(k)]
@@ -781,8 +821,6 @@ def drain(s, k, nodes, st, out, time):
         node = nodes[U(head)]
         length = node[W_LENGTH]
         kind = GAP if node[W_HOLE] else DATA
-        if node[W_HOLE]:
-            row[S_GAPS] += length
         emit(
             out,
             st,
@@ -809,7 +847,7 @@ def drain(s, k, nodes, st, out, time):
         row[S_TAIL] = -1
 
 
-@njit(types.void(TABLE, I, TABLE, INT64, TABLE, I), **OPTIONS)
+@part(types.void(TABLE, I, TABLE, INT64, TABLE, I))
 def skip_gap(s, k, nodes, st, out, time):
     """Gives up on what is missing before the first waiting segment."""
     row = s[U(k)]
@@ -821,12 +859,11 @@ def skip_gap(s, k, nodes, st, out, time):
     else:
         length = first - row[S_NEXT]
         emit(out, st, k, row[S_NEXT] - row[S_START], length, GAP, 0, 0, time)
-        row[S_GAPS] += length
         row[S_NEXT] = first
     drain(s, k, nodes, st, out, time)
 
 
-@njit(types.void(TABLE, I, I, I, I, I, I, TABLE, INT64), **OPTIONS)
+@part(types.void(TABLE, I, I, I, I, I, I, TABLE, INT64))
 def wait(s, k, at, length, hole, pos, time, nodes, st):
     """Puts a segment among those that wait. Of bytes that are there already, the first stay."""
     row = s[U(k)]
@@ -879,10 +916,10 @@ def wait(s, k, at, length, hole, pos, time, nodes, st):
         before = fresh
         at = stop
     if not hole:
-        row[S_REPEATED] += length - kept
+        st[T_REPEATED] += length - kept
 
 
-@njit(types.void(TABLE, I, I, TABLE, INT64, TABLE, I), **OPTIONS)
+@part(types.void(TABLE, I, I, TABLE, INT64, TABLE, I))
 def start_at(s, k, seq, nodes, st, out, time):
     """The first byte of a stream has this sequence number."""
     row = s[U(k)]
@@ -899,7 +936,7 @@ def start_at(s, k, seq, nodes, st, out, time):
         drain(s, k, nodes, st, out, time)
 
 
-@njit(types.void(TABLE, I, I, I, I, I, I, TABLE, INT64, TABLE), **OPTIONS)
+@part(types.void(TABLE, I, I, I, I, I, I, TABLE, INT64, TABLE))
 def segment(s, k, seq, length, missing, pos, time, nodes, st, out):
     """Payload of one packet: sent out, kept for later, or dropped as seen before."""
     row = s[U(k)]
@@ -917,7 +954,7 @@ def segment(s, k, seq, length, missing, pos, time, nodes, st, out):
             row[S_STRAYS] = 1
         row[S_STRAY_AT] = seq
         if row[S_STRAYS] < STRAYS:
-            row[S_STRAY] += length
+            st[T_STRAY] += length
             return
         while row[S_HEAD] >= 0:
             skip_gap(s, k, nodes, st, out, time)
@@ -926,7 +963,6 @@ def segment(s, k, seq, length, missing, pos, time, nodes, st, out):
         if distance < 0:
             distance += I(1) << 32
         emit(out, st, k, row[S_NEXT] - row[S_START], distance, GAP, 0, 0, time)
-        row[S_GAPS] += distance
         row[S_NEXT] += distance
         near = row[S_NEXT]
         distance = 0
@@ -936,12 +972,10 @@ def segment(s, k, seq, length, missing, pos, time, nodes, st, out):
         row[S_NEXT] = at
     elif row[S_HEAD] < 0 and at <= near < at + length:
         emit(out, st, k, near - row[S_START], at + length - near, DATA, pos + near - at, 0, time)
-        row[S_REPEATED] += near - at
+        st[T_REPEATED] += near - at
         row[S_NEXT] = at + length
-        length_left = 0
         if missing:
             emit(out, st, k, row[S_NEXT] - row[S_START], missing, GAP, 0, 0, time)
-            row[S_GAPS] += missing
             row[S_NEXT] += missing
         return
     if length:
@@ -952,7 +986,7 @@ def segment(s, k, seq, length, missing, pos, time, nodes, st, out):
         drain(s, k, nodes, st, out, time)
 
 
-@njit(types.void(TABLE, I, TABLE, INT64, TABLE, I, INT64, I), **OPTIONS)
+@part(types.void(TABLE, I, TABLE, INT64, TABLE, I, INT64, I))
 def settle(s, k, nodes, st, out, time, limits, pool_limit):
     """Ends waiting that takes too long, and a stream whose FIN was reached."""
     row = s[U(k)]
@@ -980,7 +1014,7 @@ def settle(s, k, nodes, st, out, time, limits, pool_limit):
         emit(out, st, k, row[S_NEXT] - row[S_START], 0, END, 0, 0, time)
 
 
-@njit(types.void(TABLE, I, TABLE, INT64, TABLE, I), **OPTIONS)
+@part(types.void(TABLE, I, TABLE, INT64, TABLE, I))
 def finish_stream(s, k, nodes, st, out, time):
     """Nothing more comes: what waits goes out, with gaps."""
     row = s[U(k)]
@@ -991,7 +1025,7 @@ def finish_stream(s, k, nodes, st, out, time):
         emit(out, st, k, max(row[S_NEXT] - row[S_START], 0), 0, END, 0, 0, time)
 
 
-@njit(B(TABLE, TABLE, I, I, I, I), **OPTIONS)
+@part(B(TABLE, TABLE, I, I, I, I))
 def is_another(s, nodes, k, other, seq, flags):
     """Whether a SYN begins a connection other than the one its flow has now."""
     row = s[U(k)]
@@ -1007,10 +1041,18 @@ def is_another(s, nodes, k, other, seq, flags):
     return not 0 <= before < (I(1) << 20)
 
 
+@part(B(TABLE, TABLE, I, INT64))
+def is_over(connections, s, conn, st):
+    """Whether a connection was closed, and nothing came of it for so long that nothing will."""
+    row = connections[U(conn)]
+    closed = s[U(2 * conn), S_ENDED] and s[U(2 * conn + 1), S_ENDED]
+    return (closed or row[C_RESET]) and st[T_CLOCK] - row[C_LAST] > LINGER
+
+
 REASSEMBLE = types.void(TABLE, I, INT64, INT64, INT64, TABLE, TABLE, TABLE, TABLE, INT64, INT64, I)
 
 
-@njit(REASSEMBLE, **OPTIONS)
+@kernel(REASSEMBLE)
 def reassemble(c, n, flow, side, current, connections, s, nodes, out, st, limits, pool_limit):
     """TCP packets from ``st[T_PACKET]`` on, in order of arrival, to ordered pieces of streams.
 
@@ -1031,22 +1073,32 @@ def reassemble(c, n, flow, side, current, connections, s, nodes, out, st, limits
         f = U(flow[i])
         d = side[i]
         seq, flags, time = c[P_SEQ, i], c[P_FLAGS, i], c[P_TIME, i]
+        length, missing = c[P_LENGTH, i], c[P_MISSING, i]
+        st[T_CLOCK] = max(st[T_CLOCK], time)
         conn = current[f]
-        new = conn < 0
+        over = conn >= 0 and is_over(connections, s, conn, st)
+        new = conn < 0 or over
         if flags & SYN and not new:
             new = is_another(s, nodes, 2 * conn + d, 2 * conn + 1 - d, seq, flags)
+        if new and not flags & SYN and (flags & RST or length + missing == 0):
+            # What is left of a connection that is over begins no other one.
+            st[T_STRAY] += length
+            continue
         if new:
-            number = I(0)
+            # A flow without a connection has how many there were.
+            number = -1 - conn
             if conn >= 0:
                 number = connections[U(conn), C_NUMBER] + 1
-                finish_stream(s, 2 * conn, nodes, st, out, time)
-                finish_stream(s, 2 * conn + 1, nodes, st, out, time)
+                end = connections[U(conn), C_LAST] if over else time
+                finish_stream(s, 2 * conn, nodes, st, out, end)
+                finish_stream(s, 2 * conn + 1, nodes, st, out, end)
             conn = st[T_CONNECTIONS]
             st[T_CONNECTIONS] += 1
             current[f] = conn
             connections[U(conn), C_FLOW] = I(f)
             connections[U(conn), C_NUMBER] = number
             connections[U(conn), C_OPENER] = -1
+            connections[U(conn), C_RESET] = 0
             for j in range(2):
                 for x in range(STREAM_COLUMNS):
                     s[U(2 * conn + j), U(x)] = 0
@@ -1054,6 +1106,7 @@ def reassemble(c, n, flow, side, current, connections, s, nodes, out, st, limits
                 s[U(2 * conn + j), S_HEAD] = -1
                 s[U(2 * conn + j), S_TAIL] = -1
                 s[U(2 * conn + j), S_FIN] = I(-1) << 62
+        connections[U(conn), C_LAST] = st[T_CLOCK]
         k = 2 * conn + d
         other = 2 * conn + 1 - d
         if flags & SYN:
@@ -1065,13 +1118,15 @@ def reassemble(c, n, flow, side, current, connections, s, nodes, out, st, limits
                 first = c[P_ACK, i]
                 s[U(other), S_ISN] = (first - 1) & LOW_32
                 start_at(s, other, first, nodes, st, out, time)
-        length, missing = c[P_LENGTH, i], c[P_MISSING, i]
         if flags & RST:
             # What a RST may carry is a reason, not data of the stream.
-            s[U(k), S_STRAY] += length
+            st[T_STRAY] += length
+            connections[U(conn), C_RESET] = 1
         elif length + missing:
+            # A RST that data comes after was none.
+            connections[U(conn), C_RESET] = 0
             if s[U(k), S_ENDED]:
-                s[U(k), S_REPEATED] += length
+                st[T_REPEATED] += length
             else:
                 segment(s, k, seq, length, missing, c[P_PAYLOAD, i], time, nodes, st, out)
         if flags & FIN and s[U(k), S_PHASE] != UNSEEN:
@@ -1083,16 +1138,34 @@ def reassemble(c, n, flow, side, current, connections, s, nodes, out, st, limits
         settle(s, other, nodes, st, out, time, limits, pool_limit)
 
 
-@njit(types.void(I, I, TABLE, TABLE, TABLE, INT64, I), **OPTIONS)
-def finish_all(k, stop, s, nodes, out, st, time):
-    """Ends streams ``k`` to ``stop``, or up to ``st[T_PACKET]`` where ``out`` has no more room."""
-    while k < stop and st[T_ROWS] + 2 * s[U(k), S_COUNT] + 4 <= out.shape[1]:
-        finish_stream(s, k, nodes, st, out, time)
-        k += 1
-    st[T_PACKET] = k
+@kernel(types.void(I, I, TABLE, TABLE, TABLE, TABLE, INT64, I))
+def finish_all(conn, over_alone, connections, s, nodes, out, st, time):
+    """Ends the streams of connections from ``conn`` on: of all, or of those that are over.
+
+    ``st[T_PACKET]`` is the one it did not come to because ``out`` has no more room.
+    """
+    while conn < st[T_CONNECTIONS]:
+        waiting = s[U(2 * conn), S_COUNT] + s[U(2 * conn + 1), S_COUNT]
+        if st[T_ROWS] + 2 * waiting + 8 > out.shape[1]:
+            break
+        over = is_over(connections, s, conn, st)
+        if over or not over_alone:
+            end = connections[U(conn), C_LAST] if over else time
+            finish_stream(s, 2 * conn, nodes, st, out, end)
+            finish_stream(s, 2 * conn + 1, nodes, st, out, end)
+        conn += 1
+    st[T_PACKET] = conn
 
 
-@njit(I(TABLE, I, TABLE, BYTES, BYTES, BYTES), **OPTIONS)
+@kernel(types.void(TABLE, TABLE, INT64, INT64, INT64))
+def gone(connections, s, st, current, out):
+    """Which connections are over, or have another one after them in their flow."""
+    for conn in range(st[T_CONNECTIONS]):
+        followed = current[U(connections[U(conn), C_FLOW])] != conn
+        out[U(conn)] = followed or is_over(connections, s, conn, st)
+
+
+@kernel(I(TABLE, I, TABLE, BYTES, BYTES, BYTES))
 def retain(s, streams, nodes, b, pool, kept):
     """Copies what waits out of the buffers that are about to be used again."""
     q = I(0)
@@ -1117,7 +1190,7 @@ def retain(s, streams, nodes, b, pool, kept):
 G_STREAM, G_OFFSET, G_LENGTH, G_KIND, G_POS, G_POOLED, G_TIME = range(7)
 
 
-@njit(I(TABLE, INT64, BYTES, BYTES, BYTES, BYTES), **OPTIONS)
+@kernel(I(TABLE, INT64, BYTES, BYTES, BYTES, BYTES))
 def gather(rows, order, b, pool, carry, work):
     """Puts pieces one after the other into ``work``, and their places there into the rows."""
     q = I(0)
@@ -1155,7 +1228,7 @@ CHAIN_JUMP, LANE_JUMP = 64, 4096
 CHAIN_KNOWN, CHAIN_UNKNOWN = 3, 5
 
 
-@njit(B(BYTES, I, I), **OPTIONS)
+@part(B(BYTES, I, I))
 def transport_fits(b, p, length):
     """Whether a batch of an open session may begin with the byte at ``p``.
 
@@ -1173,7 +1246,7 @@ def transport_fits(b, p, length):
     return kind == W_CLOSE and h & 0x40 == 0 and (length == 2 or h & 0x80 != 0)
 
 
-@njit(B(BYTES, I, I, I, I), **OPTIONS)
+@part(B(BYTES, I, I, I, I))
 def batch_fits(b, p, length, end, mode):
     """Whether a batch may begin with what is at ``p``, as far as ``end`` lets one see."""
     if length == 0:
@@ -1206,7 +1279,7 @@ def batch_fits(b, p, length, end, mode):
     return at >= end or u8(b, at) & 0x1F in (W_FRAME, W_FRAGMENT)
 
 
-@njit(I(BYTES, I, I, INT64, I, I), **OPTIONS)
+@part(I(BYTES, I, I, INT64, I, I))
 def lane_fits(b, p, end, lanes, jump, note):
     """Whether the FRAME or FRAGMENT at ``p`` follows in its lane: 1 at once, 2 it may, 0 no.
 
@@ -1242,7 +1315,7 @@ def lane_fits(b, p, end, lanes, jump, note):
     return 1 if before >= 0 and sn == before + 1 else 2
 
 
-@njit(I(BYTES, I, I, I, I, I, INT64), **OPTIONS)
+@kernel(I(BYTES, I, I, I, I, I, INT64))
 def chain(b, p, end, final, mode, strict, scratch):
     """Whether batches follow one another from ``p`` on: 1 yes, 0 no, -1 too few bytes to tell.
 
@@ -1258,7 +1331,7 @@ def chain(b, p, end, final, mode, strict, scratch):
     whole = I(0)
     follows = I(0)
     scratch[0] = 0
-    while whole < (strict if strict else CHAIN_KNOWN):
+    while whole < (strict or CHAIN_KNOWN):
         if p == end and final:
             return 1 if whole > 0 else 0
         if p + prefix >= end:
@@ -1295,7 +1368,7 @@ def chain(b, p, end, final, mode, strict, scratch):
     return 1
 
 
-@njit(I(BYTES, I, I, I, I, I, INT64), **OPTIONS)
+@kernel(I(BYTES, I, I, I, I, I, INT64))
 def search(b, p, end, final, mode, need, scratch):
     """The next place where ``need`` strict batches begin: ``end`` if nowhere, -1 - p if p is undecided."""
     prefix = 4 if mode == LOW_LATENCY else 2
@@ -1324,7 +1397,7 @@ KEPT_COLUMNS = K_LANES + LANES
 FRAMED = 3
 
 
-@njit(types.void(BYTES, I, I, I, I, TABLE, INT64, I, INT64, INT64, TABLE), **OPTIONS)
+@kernel(types.void(BYTES, I, I, I, I, TABLE, INT64, I, INT64, INT64, TABLE))
 def frame(work, base, end, final, stream, rows, order, pieces, kept, x, out):
     """Batches of a run from ``x[X_POS]`` on, each of which is followed by what may be another.
 
@@ -1403,10 +1476,11 @@ RUN_COLUMNS = 8
 NOTHING_YET = 0
 
 
-@njit(I(TABLE, INT64, TABLE), **OPTIONS)
+@kernel(I(TABLE, INT64, TABLE))
 def find_runs(rows, order, runs):
     """The runs of gathered pieces, sorted by stream. A gap or end with no run before it has an
-    empty one."""
+    empty one.
+    """
     n = I(0)
     i = I(0)
     while i < len(order):
@@ -1434,7 +1508,7 @@ def find_runs(rows, order, runs):
     return n
 
 
-@njit(types.void(BYTES, TABLE, I, TABLE, INT64, TABLE, INT64, TABLE), **OPTIONS)
+@kernel(types.void(BYTES, TABLE, I, TABLE, INT64, TABLE, INT64, TABLE))
 def frame_runs(work, runs, n, rows, order, kept, x, out):
     """The runs of established streams that nothing comes after yet, from run ``x[FRAME_STATE]`` on.
 
@@ -1464,7 +1538,7 @@ def frame_runs(work, runs, n, rows, order, kept, x, out):
         x[FRAME_STATE] += 1
 
 
-@njit(types.Tuple((I, I))(BYTES, TABLE, INT64, INT64, INT64, INT64, I, TABLE, BYTES, I, I), **OPTIONS)
+@kernel(types.Tuple((I, I))(BYTES, TABLE, INT64, INT64, INT64, INT64, I, TABLE, BYTES, I, I))
 def keep(work, rows, order, firsts, stops, starts, n, out, carry, r, q):
     """Keeps pieces ``order[first:stop]`` from ``start`` on, as rows from ``r`` and bytes from ``q``."""
     for j in range(n):
@@ -1492,7 +1566,7 @@ def keep(work, rows, order, firsts, stops, starts, n, out, carry, r, q):
     return r, q
 
 
-@njit(types.void(BYTES, INT64, INT64, I, BYTES, types.Array(types.int32, 1, "C")), **OPTIONS)
+@kernel(types.void(BYTES, INT64, INT64, I, BYTES, types.Array(types.int32, 1, "C")))
 def pack(work, starts, ends, n, out, offsets):
     """Batches one after the other, as the values and offsets of an Arrow array."""
     q = I(0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum, unique
 
@@ -13,7 +12,7 @@ from zenwire.capture import kernels as k
 from zenwire.capture.fragments import Fragments
 from zenwire.capture.records import FileFault, Records
 
-__all__ = ["PacketFault", "Packets", "read_packets"]
+__all__ = ["PacketFault", "PacketReader", "Packets"]
 
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
@@ -54,26 +53,37 @@ class Packets:
     count: int
     captured: int
     """Bytes of the packets, with all their headers."""
+    overhead: int
+    """Bytes of the file that are neither payload nor at fault: its own, and headers and padding."""
     faults: tuple[FileFault, ...] = ()
+    bad: int = 0
+    """As in ``Records``."""
 
 
-def read_packets(records: Iterator[Records]) -> Iterator[Packets]:
-    """What is in the records. Fragments of IP datagrams are put together, within limits."""
-    fragments = Fragments()
-    table: Int64 = np.empty((k.PACKET_COLUMNS, 0), np.int64)
-    addresses: UInt64 = np.empty((4, 0), np.uint64)
-    for some in records:
-        n = some.count
-        if n > table.shape[1]:
-            table = np.empty((k.PACKET_COLUMNS, some.table.shape[1] + 8), np.int64)
-            addresses = np.zeros((4, some.table.shape[1] + 8), np.uint64)
-        k.packets(some.buffer, some.table, n, table, addresses)
-        buffer = some.buffer
+class PacketReader:
+    """What is in records. Fragments of IP datagrams are put together, within limits."""
+
+    def __init__(self) -> None:
+        self.fragments = Fragments()
+        self._table: Int64 = np.empty((k.PACKET_COLUMNS, 0), np.int64)
+        self._addresses: UInt64 = np.empty((4, 0), np.uint64)
+
+    def read(self, records: Records) -> Packets:
+        n, buffer = records.count, records.buffer
+        if n > self._table.shape[1]:
+            # As many as come at most, unless that is far from what comes.
+            size = min(4 * n + 64, records.table.shape[1])
+            self._table = np.empty((k.PACKET_COLUMNS, size), np.int64)
+            self._addresses = np.zeros((4, size), np.uint64)
+        table, addresses = self._table, self._addresses
+        k.ready(k.packets)(buffer, records.table, n, table, addresses)
+        before = self.fragments.held
         parts = np.flatnonzero(table[k.P_FAULT, :n] == k.FRAGMENT)
         if len(parts):
-            buffer = fragments.add(buffer, table, addresses, parts)
-        yield Packets(buffer, table, addresses, n, some.bytes, some.faults)
-    left = fragments.dropped + fragments.waiting
-    if left:
-        faults = (FileFault("fragments", 0, left),)
-        yield Packets(np.empty(0, np.uint8), table, addresses, 0, 0, faults)
+            buffer = self.fragments.add(buffer, table, addresses, parts)
+        counted = table[k.P_FAULT, :n] != k.FRAGMENT
+        overhead = records.size - sum(fault.skipped for fault in records.faults) - records.bad
+        overhead -= int(table[k.P_LENGTH, :n][counted].sum()) + self.fragments.held - before
+        return Packets(
+            buffer, table, addresses, n, records.bytes, overhead, records.faults, records.bad
+        )

@@ -7,7 +7,7 @@ bytes of all add up.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from zenwire.capture.recovery import (
     length_at,
     prefix_of,
 )
-from zenwire.capture.runs import Framed, Phase, Run, StreamFault
+from zenwire.capture.runs import Framed, Phase, Run, Saved, StreamFault
 from zenwire.errors import DecodeError
 from zenwire.wire.batch import walk
 from zenwire.wire.define import spec_of
@@ -35,6 +35,8 @@ WAIT_MAX: Final = 256 << 10
 """Bytes that wait for what the other direction says of how batches are wrapped."""
 
 _INIT: Final = spec_of(InitSyn).id
+
+V = TypeVar("V")
 
 Int64 = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -123,7 +125,7 @@ class Phases:
         x = self._x
         x[k.FRAME_STATE] = 0
         while True:
-            k.frame_runs(
+            k.ready(k.frame_runs)(
                 self._work, runs, len(runs), self._rows, self._order, self._kept, x, self._out
             )
             if x[k.FRAME_STATE] >= len(runs):
@@ -191,7 +193,7 @@ class Phases:
         x = self._x
         x[k.X_POS], x[k.X_PIECE], x[k.X_FORCE] = run.start, run.first, force
         while True:
-            k.frame(
+            k.ready(k.frame)(
                 self._work,
                 int(x[k.X_POS]) - run.offset - (int(x[k.X_POS]) - run.start),
                 end,
@@ -212,9 +214,14 @@ class Phases:
         return int(x[k.X_WHY])
 
     def _time(self, run: Run) -> int:
-        """When the bytes at hand came."""
-        piece = min(run.first, len(self._order) - 1)
-        return int(self._rows[k.G_TIME, self._order[piece]])
+        """When the byte at hand came or, after the last, the gap or end."""
+        rows, order, piece = self._rows, self._order, run.first
+        while piece < run.stop:
+            row = order[piece]
+            if rows[k.G_POS, row] + rows[k.G_LENGTH, row] > run.start:
+                break
+            piece += 1
+        return int(rows[k.G_TIME, order[min(piece, len(order) - 1)]])
 
     # Handshake.
 
@@ -277,6 +284,48 @@ class Phases:
         late = {stream for stream, held in self._waiting.items() if held > held_max}
         self._looking |= late
         return late
+
+    # Streams that go, and a state that can be left and gone on from.
+
+    def abandoned(self, streams: npt.NDArray[np.bool_]) -> set[int]:
+        """Those of them that wait, and are to be searched for batches since nothing will come."""
+        late = {stream for stream in self._waiting if streams[stream]}
+        self._looking |= late
+        return late
+
+    def drop(self, kept: npt.NDArray[np.bool_], numbers: Int64) -> None:
+        """Forgets streams but those that are True, which get other numbers."""
+        self._grow(len(kept))
+        left = self._kept[: len(kept)][kept]
+        self._kept = self._kept[:0]
+        self._grow(len(left))
+        self._kept[: len(left)] = left
+        of_stream = {s: int(numbers[s]) for s in np.flatnonzero(kept).tolist()}
+        of_connection = {s // 2: n // 2 for s, n in of_stream.items()}
+        self._broken = _renamed(self._broken, of_stream)
+        self._foreign = _renamed(self._foreign, of_stream)
+        self._waiting = _renamed(self._waiting, of_stream)
+        self._looking = {of_stream[s] for s in self._looking if s in of_stream}
+        self._modes = _renamed(self._modes, of_connection)
+        self._openers = _renamed(self._openers, of_connection)
+        self._zenoh = {of_connection[c] for c in self._zenoh if c in of_connection}
+
+    def save(self, streams: int) -> Saved:
+        self._grow(streams)
+        return (
+            self._kept[:streams].copy(),
+            {stream: damage.save() for stream, damage in self._broken.items()},
+            (self._modes, self._openers, self._zenoh),
+            (self._foreign, self._waiting, self._looking),
+        )
+
+    def load(self, saved: Saved) -> None:
+        kept, broken, of_connections, of_streams = saved
+        self._grow(len(kept))
+        self._kept[: len(kept)] = kept
+        self._broken = {stream: Damage(*damage) for stream, damage in broken.items()}
+        self._modes, self._openers, self._zenoh = of_connections
+        self._foreign, self._waiting, self._looking = of_streams
 
     # Batches.
 
@@ -410,6 +459,10 @@ class Phases:
             self._end_foreign(stream, time)
         else:
             self._kept[stream, k.K_PHASE] = Phase.ENDED
+
+
+def _renamed(old: dict[int, V], names: dict[int, int]) -> dict[int, V]:
+    return {names[key]: value for key, value in old.items() if key in names}
 
 
 def _is_last_close(data: bytes) -> bool:

@@ -1,9 +1,9 @@
-"""From a capture file to the ``batches`` table, in one pass."""
+"""From packets to the ``batches`` table: all steps behind one another, and the books."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,75 +13,119 @@ from zenwire.capture import kernels as k
 from zenwire.capture.datagrams import Datagrams, Held
 from zenwire.capture.flows import Flows, Limits, Pieces, Reassembly
 from zenwire.capture.framing import Framer
-from zenwire.capture.packets import PacketFault, Packets, read_packets
-from zenwire.capture.records import FileFault, read_records
-from zenwire.capture.runs import Framed
-from zenwire.capture.source import WINDOW
+from zenwire.capture.packets import PacketFault, PacketReader, Packets
+from zenwire.capture.records import FileFault, Records
+from zenwire.capture.runs import Framed, Saved
 from zenwire.capture.summary import Summary
 from zenwire.capture.table import FaultRow, Rows, fault_rows, record_batch
 
-__all__ = ["BatchReader", "CaptureReader", "read_capture"]
+__all__ = ["BatchReader"]
+
+SWEEP: Final = 1024
+"""Connections from which on those that are over are looked for."""
 
 Int64 = npt.NDArray[np.int64]
 
 
-def read_capture(path: str | Path, *, window: int = WINDOW) -> Iterator[pa.RecordBatch]:
-    """The ``batches`` table of a capture file.
-
-    In each flow, connection and direction, batches come in order. Raises CaptureError for what is
-    no capture or cannot be read; everything else that is wrong is a row with a ``fault``.
-    """
-    return iter(CaptureReader(path, window=window))
-
-
 class BatchReader:
-    """Packets in order of capture to rows of the ``batches`` table.
+    """Records in order of capture to rows of the ``batches`` table.
 
-    ``capture`` is what the column of that name says. ``summary`` is complete after ``finish``.
+    ``capture`` is what the column of that name says. Without ``rows`` it goes through the same
+    states, and gives nothing. ``summary`` is about what came since it was made or loaded.
     """
 
-    def __init__(self, capture: str, *, limits: Limits | None = None) -> None:
+    def __init__(self, capture: str, *, rows: bool = True, limits: Limits | None = None) -> None:
         self.capture = capture
         self.summary = Summary()
         self.flows = Flows()
+        self._rows = rows
+        self._packets = PacketReader()
         self._reassembly = Reassembly(limits)
         self._framer = Framer()
         self._datagrams = Datagrams()
-        self._file_faults: list[FaultRow] = []
+        self._bad_blocks = 0
+        self._sweep_at = SWEEP
         self._time = 0
 
-    def feed(self, packets: Packets) -> Iterator[pa.RecordBatch]:
-        """The batches that these packets complete."""
-        self._count(packets)
+    def feed(self, records: Records) -> Iterator[pa.RecordBatch]:
+        """The batches that these records complete."""
+        packets = self._packets.read(records)
+        if self._rows:
+            yield from self._count(packets)
+        if packets.count:
+            self._time = int(packets.table[k.P_TIME, packets.count - 1])
+        known = len(self.flows)
         flow, side = self.flows.assign(packets)
+        self._reassembly.continue_flows(self.flows.connections_before(known))
         for pieces in self._reassembly.feed(packets, flow, side):
             yield from self._framed(pieces)
         for held in self._datagrams.feed(packets, flow, side):
             yield from self._udp(held)
+        if len(self._reassembly.connections) >= self._sweep_at:
+            yield from self.sweep()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        """The rest: what waited, what was not decided, and the faults of the file."""
+        """What waited and what was not decided. Nothing more comes."""
         for pieces in self._reassembly.finish():
             yield from self._framed(pieces)
         for framed in self._framer.finish():
             yield from self._tcp(framed)
         yield from self._udp(self._datagrams.finish())
-        streams = self._reassembly.streams
-        self.summary.repeated = int(streams[:, k.S_REPEATED].sum())
-        self.summary.stray = int(streams[:, k.S_STRAY].sum())
-        for name, (_, size) in self.summary.others.items():
-            if name in (PacketFault.CUT.name, PacketFault.MALFORMED.name):
-                fault = f"packet_{name.lower()}"
-                self._file_faults.append(FaultRow(-1, 0, 0, -1, fault, 0, size, 0, self._time))
-        yield from self._fault_rows(self._file_faults)
+        fragments = self._packets.fragments
+        fragments.dropped, fragments.waiting = fragments.held, 0
 
-    def _count(self, packets: Packets) -> None:
+    # Connections that are over.
+
+    def sweep(self) -> Iterator[pa.RecordBatch]:
+        """Ends connections that were closed and of which nothing more comes, and forgets them.
+
+        When that happens does not show in the rows: a packet that comes later is of another
+        connection either way.
+        """
+        for pieces in self._reassembly.finish(over_alone=True):
+            yield from self._framed(pieces)
+        gone = self._reassembly.gone()
+        streams = np.repeat(gone, 2)
+        for framed in self._framer.abandon(streams):
+            yield from self._tcp(framed)
+        had, alive = self._reassembly.had(len(self.flows))
+        flows = alive | ~self.flows.is_tcp
+        self._reassembly.drop(gone, flows)
+        self._framer.drop(~streams)
+        self._datagrams.drop(flows)
+        self.flows.drop(flows, had)
+        self._sweep_at = max(SWEEP, 2 * len(self._reassembly.connections))
+
+    def save(self) -> Saved:
+        """The state of all steps, to be pickled before anything else is fed. After a sweep."""
+        flows, streams = len(self.flows), 2 * len(self._reassembly.connections)
+        return (
+            self._packets.fragments.save(),
+            self.flows.save(),
+            self._reassembly.save(flows),
+            self._framer.save(streams),
+            self._datagrams.save(flows),
+            (self._sweep_at, self._time),
+        )
+
+    def load(self, saved: Saved) -> None:
+        """Goes on where another one was."""
+        fragments, flows, reassembly, framer, datagrams, rest = saved
+        self._packets.fragments.load(fragments)
+        self.flows.load(flows)
+        self._reassembly.load(reassembly)
+        self._framer.load(framer)
+        self._datagrams.load(datagrams)
+        self._sweep_at, self._time = rest
+
+    # The books.
+
+    def _count(self, packets: Packets) -> Iterator[pa.RecordBatch]:
         summary, n = self.summary, packets.count
-        for fault in packets.faults:
-            self._note(fault)
-        if not n:
-            return
-        self._time = int(packets.table[k.P_TIME, n - 1])
+        if packets.faults:
+            yield from self._fault_rows([self._note(fault, packets) for fault in packets.faults])
+        self._bad_blocks += packets.bad
+        summary.overhead += packets.overhead
         summary.packets += n
         summary.captured += packets.captured
         length = packets.table[k.P_LENGTH, :n]
@@ -93,21 +137,33 @@ class BatchReader:
             chosen = codes == code
             summary.others[name] = (count + int(chosen.sum()), size + int(length[chosen].sum()))
 
-    def _note(self, fault: FileFault) -> None:
-        cut = fault.fault == "truncated"
-        self.summary.damaged_file += fault.length
-        self._file_faults.append(
-            FaultRow(
-                -1,
-                0,
-                0,
-                -1,
-                f"file_{fault.fault}",
-                fault.offset,
-                0 if cut else fault.length,
-                fault.length if cut else 0,
-                self._time,
-            )
+    def _note(self, fault: FileFault, packets: Packets) -> FaultRow:
+        before = np.flatnonzero(packets.table[k.P_AT, : packets.count] < fault.offset)
+        time = int(packets.table[k.P_TIME, before[-1]]) if len(before) else self._time
+        name = f"file_{fault.fault}"
+        return FaultRow(-1, 0, 0, -1, name, fault.offset, fault.skipped, fault.missing, time)
+
+    def books(self) -> Iterator[pa.RecordBatch]:
+        """A row for each reason for which bytes of the file are in no other row. The last ones."""
+        summary = self.summary
+        summary.repeated = self._reassembly.repeated
+        summary.stray = self._reassembly.stray
+        sizes = {
+            "overhead": summary.overhead + summary.prefix_bytes,
+            "repeated": summary.repeated,
+            "stray": summary.stray,
+            "file_fragments": self._packets.fragments.dropped,
+            "file_blocks": self._bad_blocks,
+        }
+        for name, (_, size) in summary.others.items():
+            if name != PacketFault.FRAGMENT.name:
+                sizes[f"packet_{name.lower()}"] = size
+        yield from self._fault_rows(
+            [
+                FaultRow(-1, 0, 0, -1, name, 0, size, 0, self._time)
+                for name, size in sizes.items()
+                if size
+            ]
         )
 
     # TCP.
@@ -117,6 +173,8 @@ class BatchReader:
             yield from self._tcp(framed)
 
     def _tcp(self, framed: Framed) -> Iterator[pa.RecordBatch]:
+        if not self._rows:
+            return
         connections = self._reassembly.connections
         if framed.count:
             table = framed.table[:, : framed.count]
@@ -172,6 +230,8 @@ class BatchReader:
     # UDP.
 
     def _udp(self, held: Held) -> Iterator[pa.RecordBatch]:
+        if not self._rows:
+            return
         table = held.table
         n = table.shape[1]
         if n:
@@ -220,6 +280,7 @@ class BatchReader:
         summary = self.summary
         for fault in faults:
             if fault.flow < 0:
+                summary.damaged_file += fault.skipped * fault.fault.startswith("file_")
                 continue
             if fault.fault == "not_zenoh":
                 summary.foreign += fault.skipped
@@ -229,24 +290,3 @@ class BatchReader:
                 summary.skipped += fault.skipped
                 summary.missing += fault.missing
         yield fault_rows(self.capture, self.flows.__getitem__, faults)
-
-
-class CaptureReader:
-    """One pass over a file; ``summary`` is complete when the pass is."""
-
-    def __init__(
-        self, path: str | Path, *, window: int = WINDOW, limits: Limits | None = None
-    ) -> None:
-        self.path = str(path)
-        self._window = window
-        self._reader = BatchReader(self.path, limits=limits)
-
-    @property
-    def summary(self) -> Summary:
-        return self._reader.summary
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        reader = self._reader
-        for packets in read_packets(read_records(self.path, window=self._window)):
-            yield from reader.feed(packets)
-        yield from reader.finish()

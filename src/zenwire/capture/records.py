@@ -1,8 +1,7 @@
-"""Capture files to records: pcap and pcapng, whole or a range of bytes."""
+"""Capture files to records: pcap and pcapng, whole or from any place that a reader has been at."""
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from zenwire.capture import kernels as k
-from zenwire.capture.source import WINDOW, Window, compression_of
+from zenwire.capture.source import END, WINDOW, Window
 from zenwire.errors import CaptureError
 
-__all__ = ["FileFault", "Records", "Split", "read_records", "splits"]
+__all__ = ["FileFault", "Part", "Place", "RecordReader", "Records"]
 
 RECORD_MAX: Final = 262_144
 """Bytes of a packet, where the file does not announce more."""
@@ -24,22 +23,21 @@ RECORD_LIMIT: Final = 16 << 20
 """Bytes of a packet, whatever the file announces."""
 INTERFACES: Final = 4096
 """Interfaces of a section; packets of those beyond have no link type."""
-SPLIT: Final = 128 << 20
 
 _ROWS: Final = 65_536
 _PCAP: Final = {0xA1B2C3D4: 1000, 0xA1B23C4D: 1}
-_END: Final = 2**63 - 1
 
 Int64 = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
 
 class FileFault(NamedTuple):
-    """Bytes of the file that are no record: ``offset`` in the (expanded) file."""
+    """Bytes of the file that are no record, or are missing; ``offset`` in the (expanded) file."""
 
     fault: str
     offset: int
-    length: int
+    skipped: int
+    missing: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +50,11 @@ class Records:
     buffer: Bytes
     table: Int64
     count: int
+    size: int
+    """Bytes of the file since the ones before."""
     faults: tuple[FileFault, ...] = ()
+    bad: int = 0
+    """Bytes of pcapng blocks that contradict themselves."""
 
     @property
     def bytes(self) -> int:
@@ -60,50 +62,22 @@ class Records:
         return int(self.table[k.R_CAPTURED, : self.count].sum())
 
 
-class Split(NamedTuple):
-    """A range of a file. A record belongs to the range that it begins in."""
+class Part(NamedTuple):
+    """A file of a capture: all of it or, while it is ``growing``, its first ``size`` bytes."""
 
     path: str
-    start: int
-    end: int
+    size: int = END
+    growing: bool = False
 
 
-def splits(path: str | Path, size: int = SPLIT) -> list[Split]:
-    """Ranges of about ``size`` bytes that together give every packet once.
+class Place(NamedTuple):
+    """Where the reader of a file is: all that it needs to go on there."""
 
-    pcapng and compressed files are one range: what a block means is said before it. Raises
-    CaptureError.
-    """
-    path = str(path)
-    try:
-        length = os.stat(path).st_size  # noqa: PTH116 - also takes what is not a Path
-        with Path(path).open("rb") as file:
-            head = file.read(24)
-    except OSError as e:
-        raise CaptureError(path, e.strerror or str(e)) from None
-    if compression_of(head) or _pcap_format(head) is None:
-        return [Split(path, 0, _END)]
-    count = max(1, length // max(size, 64))
-    edges = [length * i // count for i in range(count)]
-    return [Split(path, a, b) for a, b in zip(edges, [*edges[1:], _END], strict=True)]
-
-
-def read_records(
-    path: str | Path, start: int = 0, end: int = _END, *, window: int = WINDOW
-) -> Iterator[Records]:
-    """The records that begin in a range of a file.
-
-    Memory is a few windows, whatever the file's size. Raises CaptureError for a file that is no
-    capture or cannot be read; everything else that is wrong with it is a ``FileFault``.
-    """
-    reader = _Reader(Window(path, 0, 64 if start else window), end)
-    try:
-        reader.open()
-        if start > reader.header_end:
-            reader.seek(start, window)
-        yield from reader.records()
-    finally:
-        reader.view.close()
+    offset: int
+    window: int
+    next_generation: bool
+    state: Int64
+    interfaces: Int64
 
 
 def _pcap_format(head: bytes) -> tuple[bool, int, int, int] | None:
@@ -119,43 +93,88 @@ def _pcap_format(head: bytes) -> tuple[bool, int, int, int] | None:
     return None
 
 
-class _Reader:
-    """One pass over a file. Formats may change in it, where files were put one after another."""
+class RecordReader:
+    """One pass over a file. Formats may change in it, where files were put one after another.
 
-    def __init__(self, view: Window, end: int) -> None:
-        self.view = view
-        self.header_end = 0
-        self._end = end
-        self._state = np.zeros(k.FILE_STATE, np.int64)
-        self._interfaces = np.zeros((INTERFACES, 4), np.int64)
-        self._rows = np.empty((k.RECORD_COLUMNS, _ROWS + 8), np.int64)
+    Memory is a few windows, whatever the file's size. Raises CaptureError for a file that is no
+    capture or cannot be read; everything else that is wrong with it is a ``FileFault``. Of a
+    growing file, a record is read once all of it is there.
+    """
+
+    def __init__(
+        self, part: Part | str | Path, *, place: Place | None = None, window: int = WINDOW
+    ) -> None:
+        self._part = part if isinstance(part, Part) else Part(str(part))
+        start = place.offset if place else 0
+        self._next_generation = place.next_generation if place else False
+        self._state: Int64 = np.zeros(k.FILE_STATE, np.int64)
+        self._interfaces: Int64 = np.zeros((INTERFACES, 4), np.int64)
+        if place:
+            window = place.window
+            self._state[:] = place.state
+            self._interfaces[: len(place.interfaces)] = place.interfaces
+        self._begun = place is not None
+        self._done = start
+        self._rows: Int64 = np.empty((k.RECORD_COLUMNS, _ROWS + 8), np.int64)
         self._faults: list[FileFault] = []
-        self._next_generation = False
+        self._view = Window(self._part.path, start, window, self._part.size)
 
-    def open(self) -> None:
-        """Reads what the file begins with."""
-        self.view.advance(0)
-        path = self.view.path
-        if not self.view.size:
-            raise CaptureError(path, self.view.damage or "the file is empty")
+    @property
+    def offset(self) -> int:
+        """Where the next record begins, as far as is known."""
+        return self._done
+
+    @property
+    def compression(self) -> str | None:
+        """What the file is compressed with, if it is."""
+        return self._view.compression
+
+    @property
+    def leavable(self) -> bool:
+        """Whether another reader may go on after the records that came last."""
+        if not self._begun:
+            return True
+        return self._view.compression is None and bool(self._state[k.F_WHY] == k.MORE)
+
+    def place(self) -> Place | None:
+        """Where it is after the records that came last; None before the first."""
+        if not self._begun:
+            return None
+        state = self._state.copy()
+        state[[k.F_POS, k.F_ROWS]] = 0
+        count = min(int(state[k.F_INTERFACES]), INTERFACES)
+        interfaces = self._interfaces[:count].copy()
+        return Place(self._done, len(self._view.data), self._next_generation, state, interfaces)
+
+    def close(self) -> None:
+        self._view.close()
+
+    def __iter__(self) -> Iterator[Records]:
+        """Window after window."""
+        try:
+            if self.begin():
+                yield from self._records()
+        finally:
+            self.close()
+
+    def begin(self) -> bool:
+        """Reads what the file begins with. False if that is not there yet. Raises CaptureError."""
+        view = self._view
+        if not view.size:
+            view.advance(0)
+        if self._begun:
+            return True
         if not self._take_header(0):
-            raise CaptureError(path, "neither pcap nor pcapng")
-
-    def seek(self, start: int, window: int) -> None:
-        """Goes on elsewhere in the file, at the first record that can be found there."""
-        state, head = self._state, self.view
-        # What the first record says of time tells records from other bytes.
-        head.advance(0)
-        if self.header_end + 16 <= head.size:
-            state[k.F_TIME] = k.u32(head.data, self.header_end, state[k.F_BIG]) * 10**9
-        self.view = Window(head.path, start, window)
-        head.close()
-        self.view.advance(0)
-        self._find(0)
+            if self._part.growing and view.size < 24:
+                return False
+            why = "neither pcap nor pcapng" if view.size else "the file is empty"
+            raise CaptureError(view.path, view.damage or why)
+        self._begun = True
+        return True
 
     def _take_header(self, at: int) -> bool:
         """A file header at this place of the window sets the format."""
-        state, view = self._state, self.view
+        state, view = self._state, self._view
         head = view.data[at : min(at + 24, view.size)].tobytes()
         found = _pcap_format(head)
         if found:
@@ -166,113 +185,146 @@ class _Reader:
             state[k.F_POS] = at + 24
         elif (
             len(head) >= 12
-            and k.is_section(view.data, at)
-            and k.block_end(view.data, at, view.size, 0)
+            and k.ready(k.is_section)(view.data, at)
+            and k.ready(k.block_end)(view.data, at, view.size, 0)
         ):
             self._next_generation = True
             state[k.F_POS] = at
         else:
             return False
-        self.header_end = int(state[k.F_POS])
         return True
 
-    def records(self) -> Iterator[Records]:
-        """Window after window."""
-        state, view = self._state, self.view
+    def _records(self) -> Iterator[Records]:
+        state, growing = self._state, self._part.growing
         while True:
             self._parse()
             if state[k.F_ROWS]:
                 yield self._taken()
             why = state[k.F_WHY]
-            if why == k.BEYOND:
-                break
             if why == k.GARBAGE:
-                self._resynchronise()
-            elif why == k.MORE and not self._advance() and not self._is_misled():
+                if not self._resynchronise():
+                    break
+            elif why == k.MORE and not self._advance() and (growing or not self._is_misled()):
                 break
-        if why != k.BEYOND and self._take_cut():
-            yield self._taken()
-        self._last()
-        if self._faults:
-            yield Records(view.data, self._rows, 0, tuple(self._faults))
+        if growing:
+            state[k.F_WHY] = k.MORE
+        else:
+            if self._take_cut():
+                yield self._taken()
+            self._last()
+        yield self._taken()
 
     def _taken(self) -> Records:
-        faults = tuple(self._faults)
+        view, state = self._view, self._state
+        count = int(state[k.F_ROWS])
+        if count and not self._next_generation:
+            state[k.F_TIME] = self._rows[k.R_TIME, count - 1]
+        size = view.base + int(state[k.F_POS]) - self._done
+        self._done += size
+        faults, bad = tuple(self._faults), int(state[k.F_BAD])
         self._faults.clear()
-        count = int(self._state[k.F_ROWS])
-        if not self._next_generation:
-            self._state[k.F_TIME] = self._rows[k.R_TIME, count - 1]
-        return Records(self.view.data, self._rows, count, faults)
+        state[k.F_BAD] = state[k.F_ROWS] = 0
+        return Records(view.data, self._rows, count, size, faults, bad)
 
     def _parse(self) -> None:
-        view, state = self.view, self._state
+        view, state = self._view, self._state
         if self._next_generation:
-            k.pcapng_records(view.data, view.size, view.base, state, self._interfaces, self._rows)
+            k.ready(k.pcapng_records)(
+                view.data, view.size, view.base, state, self._interfaces, self._rows
+            )
         else:
-            k.pcap_records(
-                view.data, view.size, int(view.ended), view.base, self._end, state, self._rows
+            k.ready(k.pcap_records)(
+                view.data, view.size, int(view.ended), view.base, state, self._rows
             )
 
     def _advance(self) -> bool:
         """More of the file; once it has ended, the kernel gets to know."""
-        ended = self.view.ended
-        moved = self.view.advance(int(self._state[k.F_POS]))
+        ended = self._view.ended
+        moved = self._view.advance(int(self._state[k.F_POS]))
         self._state[k.F_POS] = 0
         return moved or not ended
 
-    def _resynchronise(self) -> None:
-        """At a place that is no record: another header, or bytes to be skipped."""
-        state, view = self._state, self.view
+    # Where no record is.
+
+    def _resynchronise(self) -> bool:
+        """At a place that is no record: another header, or bytes to be skipped.
+
+        False if what comes after a growing file must tell.
+        """
+        state, view = self._state, self._view
         at = int(state[k.F_POS])
         while view.size - at < 24 and not view.ended:
             view.advance(at)
             at = 0
         state[k.F_POS] = at
         if self._take_header(at):
-            return
-        if not self._next_generation and k.pcap_header_fits(view.data, at, state):
+            return True
+        if self._part.growing and view.size - at < 24:
+            return False
+        if not self._next_generation and k.ready(k.pcap_header_fits)(view.data, at, state):
             # Either its length is wrong, and a record begins inside of it, or what follows it is.
-            length = int(k.u32(view.data, at + 8, state[k.F_BIG]))
-            if not self._skip_into(at + 16 + length):
+            found = self._skip_into(at + 16 + self._u32(at + 8))
+            if found == 0:
                 state[k.F_FORCE] = 1
-            return
+            return found >= 0
         begin = view.base + at
-        self._find(at + 1)
+        if not self._find(at + 1):
+            return False
         self._faults.append(FileFault("garbage", begin, view.base + int(state[k.F_POS]) - begin))
+        return True
 
-    def _skip_into(self, stop: int) -> bool:
-        """Goes to a record that begins within the one at ``F_POS``, if there is one."""
-        state, view = self._state, self.view
+    def _u32(self, at: int) -> int:
+        order = ">" if self._state[k.F_BIG] else "<"
+        found: int = struct.unpack(order + "I", self._view.data[at : at + 4].tobytes())[0]
+        return found
+
+    def _skip_into(self, stop: int) -> int:
+        """Goes to a record that begins within the one at ``F_POS``: 1, or 0 if there is none.
+
+        -1 if what comes after a growing file must tell.
+        """
+        state, view, growing = self._state, self._view, self._part.growing
         at = found = int(state[k.F_POS])
         found += 16
         while True:
-            found = int(k.pcap_find(view.data, found, view.size, stop, int(view.ended), state))
+            ended = int(view.ended and not growing)
+            found = int(k.ready(k.pcap_find)(view.data, found, view.size, stop, ended, state))
             if found >= 0:
                 break
+            if view.ended and growing:
+                return -1
             found = -1 - found
             view.advance(0)
         if found >= min(stop, view.size):
-            return False
+            return 0
         self._faults.append(FileFault("garbage", view.base + at, found - at))
         state[k.F_POS] = found
-        return True
+        return 1
 
-    def _find(self, at: int) -> None:
-        """Sets ``F_POS`` to the next record from ``at`` on, or to the end of the range."""
-        find = k.pcapng_find if self._next_generation else k.pcap_find
-        view, state = self.view, self._state
+    def _find(self, at: int) -> bool:
+        """Sets ``F_POS`` to the next record from ``at`` on, or to the end of the file.
+
+        False, and ``F_POS`` where it was, if what comes after a growing file must tell.
+        """
+        find = k.ready(k.pcapng_find if self._next_generation else k.pcap_find)
+        view, state, growing = self._view, self._state, self._part.growing
+        begin = view.base + int(state[k.F_POS])
         while True:
-            stop = max(self._end - view.base, 0)
-            found = int(find(view.data, at, view.size, stop, int(view.ended), state))
+            ended = int(view.ended and not growing)
+            found = int(find(view.data, at, view.size, END, ended, state))
             if found >= 0:
                 state[k.F_POS] = found
-                return
+                return True
+            if view.ended and growing:
+                # Before the window, perhaps: a growing file is left here, and read again.
+                state[k.F_POS] = begin - view.base
+                return False
             view.advance(-1 - found)
             at = 0
 
     def _is_misled(self) -> bool:
         """Whether the record at the end seems cut because its length is wrong."""
-        state, view = self._state, self.view
+        state, view = self._state, self._view
         at = int(state[k.F_POS])
         if self._next_generation:
             if at >= view.size:
@@ -284,21 +336,19 @@ class _Reader:
                 return False
             self._faults.append(FileFault("garbage", view.base + at, found - at))
             return True
-        if view.size - at <= 16 or not k.pcap_header_fits(view.data, at, state):
+        if view.size - at <= 16 or not k.ready(k.pcap_header_fits)(view.data, at, state):
             return False
-        return self._skip_into(view.size)
+        return self._skip_into(view.size) > 0
 
     def _take_cut(self) -> bool:
         """The last record of a pcap file, of which some bytes are there."""
-        state, view, rows = self._state, self.view, self._rows
+        state, view, rows = self._state, self._view, self._rows
         at = int(state[k.F_POS])
-        if self._next_generation or view.size - at <= 16 or view.base + at >= self._end:
+        if self._next_generation or view.size - at <= 16:
             return False
-        if not k.pcap_header_fits(view.data, at, state):
+        if not k.ready(k.pcap_header_fits)(view.data, at, state):
             return False
-        seconds, part, captured, original = (
-            int(k.u32(view.data, at + 4 * i, state[k.F_BIG])) for i in range(4)
-        )
+        seconds, part, captured, original = (self._u32(at + 4 * i) for i in range(4))
         rows[k.R_DATA, 0] = at + 16
         rows[k.R_CAPTURED, 0] = view.size - at - 16
         rows[k.R_ORIGINAL, 0] = max(captured, original)
@@ -308,16 +358,15 @@ class _Reader:
         state[k.F_ROWS] = 1
         state[k.F_POS] = view.size
         missing = captured - (view.size - at - 16)
-        self._faults.append(FileFault("truncated", view.base + view.size, missing))
+        self._faults.append(FileFault("truncated", view.base + view.size, 0, missing))
         return True
 
     def _last(self) -> None:
         """What is left at the end, and what was noted on the way."""
-        view, state = self.view, self._state
+        view, state = self._view, self._state
         at = int(state[k.F_POS])
-        if state[k.F_WHY] != k.BEYOND and at < view.size:
+        if at < view.size:
             self._faults.append(FileFault("truncated", view.base + at, view.size - at))
+            state[k.F_POS] = view.size
         if view.damage:
             self._faults.append(FileFault(view.damage, view.base + view.size, 0))
-        if state[k.F_BAD]:
-            self._faults.append(FileFault("blocks", 0, int(state[k.F_BAD])))

@@ -39,6 +39,18 @@ class Damage:
     misses: int = 0
     scratch: Int64 = field(default_factory=lambda: np.zeros(k.SCRATCH, np.int64))
 
+    def save(self) -> tuple[object, ...]:
+        """All but the scratch, which holds nothing between two calls."""
+        return (
+            self.why,
+            self.offset,
+            self.time,
+            self.skipped,
+            self.missing,
+            self.resume,
+            self.misses,
+        )
+
 
 class Found(NamedTuple):
     """Where a search got: up to ``at`` there is nothing, and there a batch of ``mode`` begins.
@@ -57,7 +69,7 @@ def prefix_of(mode: int) -> int:
 
 def length_at(work: Bytes, at: int, mode: int) -> int:
     """The length that a batch announces."""
-    return int(k.le32(work, at) if mode == k.LOW_LATENCY else k.le16(work, at))
+    return int.from_bytes(work[at : at + prefix_of(mode)].tobytes(), "little")
 
 
 def continues(work: Bytes, at: int, end: int, *, final: bool, mode: int) -> bool | None:
@@ -68,14 +80,14 @@ def continues(work: Bytes, at: int, end: int, *, final: bool, mode: int) -> bool
     scratch = np.zeros(k.SCRATCH, np.int64)
     if at == end and final:
         return True
-    found = k.chain(work, at, end, int(final), mode, 0, scratch)
+    found = k.ready(k.chain)(work, at, end, int(final), mode, 0, scratch)
     if not found and at + prefix_of(mode) <= end:
         length = length_at(work, at, mode)
         after = at + prefix_of(mode) + length
         if length <= k.BATCH_MAX:
             if after >= end:
                 return None if not final else after == end
-            found = k.chain(work, after, end, int(final), mode, 0, scratch)
+            found = k.ready(k.chain)(work, after, end, int(final), mode, 0, scratch)
     return None if found < 0 else bool(found)
 
 
@@ -108,7 +120,7 @@ def hides_batches(work: Bytes, at: int, end: int, mode: int) -> bool:
     """Whether a whole chain is in these bytes, so that what claims them all has a wrong length."""
     scratch = np.zeros(k.SCRATCH, np.int64)
     for _ in range(LOOKS):
-        at = int(k.search(work, at, end, 1, mode, k.CHAIN_KNOWN, scratch))
+        at = int(k.ready(k.search)(work, at, end, 1, mode, k.CHAIN_KNOWN, scratch))
         if at >= end:
             return False
         if scratch[0] >= k.CHAIN_KNOWN and decodes(work, at, mode, k.CHAIN_KNOWN) >= ENOUGH:
@@ -146,7 +158,7 @@ def _find_in(
     scratch = damage.scratch
     need = k.CHAIN_KNOWN if known else k.CHAIN_UNKNOWN
     while at < stop:
-        found = int(k.search(work, at, end, int(final), mode, need, scratch))
+        found = int(k.ready(k.search)(work, at, end, int(final), mode, need, scratch))
         if found < 0:
             return Found(-1 - found, -1)
         if found >= stop:

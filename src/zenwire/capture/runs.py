@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from zenwire.capture import kernels as k
 
-__all__ = ["Framed", "Phase", "Run", "StreamFault"]
+__all__ = ["Framed", "Phase", "Run", "Saved", "StreamFault"]
 
 Int64 = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
+
+Saved = tuple[Any, ...]
+"""The state of a step, which that step alone looks into; it is pickled."""
 
 
 class Phase(IntEnum):

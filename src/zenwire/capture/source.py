@@ -14,10 +14,12 @@ import pyarrow as pa
 
 from zenwire.errors import CaptureError
 
-__all__ = ["WINDOW", "Window", "compression_of"]
+__all__ = ["END", "WINDOW", "Window", "compression_of"]
 
 WINDOW: Final = 16 << 20
 """Bytes of a file that are looked at together."""
+END: Final = 2**63 - 1
+"""Farther than any file goes."""
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -57,18 +59,20 @@ def compression_of(head: bytes) -> str | None:
 class Window:
     """A sliding view of a file: ``data[:size]`` are its bytes from ``base`` on.
 
-    ``data`` is written over by ``advance``. A compressed file that breaks off or is damaged ends
-    there, and ``damage`` says why.
+    ``data`` is written over by ``advance``. Nothing is read from ``limit`` on. A compressed file
+    that breaks off or is damaged ends there, and ``damage`` says why.
     """
 
-    def __init__(self, path: str | Path, start: int = 0, window: int = WINDOW) -> None:
+    def __init__(
+        self, path: str | Path, start: int = 0, window: int = WINDOW, limit: int = END
+    ) -> None:
         self.path = str(path)
         self.base = start
+        self._limit = limit
         self.size = 0
         self.ended = False
         self.damage: str | None = None
         self.data: Bytes = np.empty(max(window, 64), np.uint8)
-        self._window = len(self.data)
         self._file = self._open(start)
 
     def _open(self, start: int) -> _Readable:
@@ -88,7 +92,7 @@ class Window:
             return cast(_Readable, raw)
         if start:
             raw.close()
-            raise CaptureError(self.path, f"a {self.compression} file has no ranges")
+            raise CaptureError(self.path, f"a {self.compression} file is read from its beginning")
         if self.compression == "gzip":
             return _Gzip(gzip.GzipFile(fileobj=io.BufferedReader(raw)))
         if not pa.Codec.is_available(self.compression):
@@ -113,13 +117,15 @@ class Window:
             grown[:left] = self.data
             self.data = grown
         before = self.size
-        wanted = max(before + 1, min(self._window, len(self.data)))
-        while self.size < wanted and self._read_some():
+        while self.size < len(self.data) and self._read_some():
             pass
         return self.size > before
 
     def _read_some(self) -> bool:
-        end = len(self.data)
+        end = min(len(self.data), self._limit - self.base)
+        if end <= self.size:
+            self.ended = True
+            return False
         if self.compression:
             end = min(end, self.size + _EXPANDED)
         try:

@@ -23,6 +23,8 @@ class Summary:
     """Sent again, or overlapping."""
     stray: int = 0
     """Of no place in their connection."""
+    overhead: int = 0
+    """Of the file itself, of headers and padding."""
     batches: int = 0
     """Their number."""
     batch_bytes: int = 0
@@ -38,7 +40,7 @@ class Summary:
     foreign_flows: int = 0
     """Directions of flows that are not Zenoh."""
     damaged_file: int = 0
-    """Of the file, in no record."""
+    """Of the file, in no record or in a fragment that became nothing."""
 
     @property
     def balance(self) -> int:

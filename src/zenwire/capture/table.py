@@ -127,7 +127,7 @@ def _binary(work: Bytes, start: Int64, end: Int64) -> pa.Array:
     # Arrow's pool gives memory that was used before, which is faster than new pages.
     values = pa.allocate_buffer(int((end - start).sum()))
     offsets = pa.allocate_buffer(4 * (n + 1))
-    k.pack(
+    k.ready(k.pack)(
         work,
         np.ascontiguousarray(start),
         np.ascontiguousarray(end),

@@ -1,4 +1,4 @@
-"""``zenwire inspect``: what bytes contain, field by field."""
+"""``zenwire inspect``: what was said in a capture, or what bytes contain, field by field."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import json
 import os
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from zenwire.cli.captures import MAGICS, is_capture
+from zenwire.errors import CaptureError
 from zenwire.wire.describe import all_messages
 from zenwire.wire.diagram import diagram, title
 from zenwire.wire.inspect.dissect import Entry, Form, Section, dissect, trace
@@ -18,13 +22,17 @@ from zenwire.wire.plain import to_plain
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from zenwire.wire.inspect.trace import Span
     from zenwire.wire.plain import PlainValue
 
-SUMMARY = "show what a batch, a datagram or a message contains, field by field"
+SUMMARY = "show who said what in a capture, or what bytes contain, field by field"
 EXAMPLES: tuple[str, ...] = (
+    "zenwire inspect capture.pcap",
+    "zenwire inspect capture.pcap.gz --key 'fleet/**' --kind put,delete --json",
+    "zenwire inspect capture.pcapng --kind query,reply,error,loss --limit 20",
+    "zenwire inspect captures/ --session 3e80 --follow",
     "zenwire inspect 25 9bd2b00b 7d00 08 64656d6f2f632f32 01 05 706c61696e",
     "zenwire inspect session.zenoh --limit 20",
     "zenwire inspect --as data --json 0105706c61696e",
@@ -33,13 +41,8 @@ EXAMPLES: tuple[str, ...] = (
 )
 _LIMIT = 1000
 _FORMS = [form.value for form in Form]
-_MAGIC = {
-    bytes.fromhex("d4c3b2a1"): "pcap",
-    bytes.fromhex("a1b2c3d4"): "pcap",
-    bytes.fromhex("4d3cb2a1"): "pcap",
-    bytes.fromhex("a1b23c4d"): "pcap",
-    bytes.fromhex("0a0d0d0a"): "pcapng",
-}
+# Options that mean something for captures alone.
+_OF_CAPTURES = ("key", "kind", "session", "follow")
 
 
 class UsageError(Exception):
@@ -51,9 +54,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "input",
         nargs="*",
-        metavar="HEX|FILE",
-        help="hexadecimal (spaces, colons, 0x allowed), a file of bytes or of hexadecimal text, "
-        "or - for standard input",
+        metavar="CAPTURE|HEX|FILE",
+        help="a capture (pcap or pcapng, also compressed) or a directory of them; hexadecimal "
+        "(spaces, colons, 0x allowed), a file of bytes or of hexadecimal text, or - for standard "
+        "input",
     )
     parser.add_argument(
         "--as",
@@ -64,19 +68,35 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help=f"what the input is: {', '.join(_FORMS)}; or auto, the default, which looks for what "
         "decodes completely and says what it took",
     )
-    parser.add_argument("--json", action="store_true", help="one JSON object per message")
+    parser.add_argument("--json", action="store_true", help="one JSON object per line")
     parser.add_argument(
         "--full", action="store_true", help="show every byte; with --json, also defaults"
     )
     parser.add_argument(
         "--limit",
         type=int,
-        default=_LIMIT,
         metavar="N",
-        help=f"show N messages, 0 for all (default: {_LIMIT}); the rest is only checked",
+        help=f"show N messages, 0 for all (default: {_LIMIT}, the rest is only checked); of a "
+        "capture, stop after N lines (default: all)",
     )
     parser.add_argument(
         "--layout", metavar="NAME", help="print the layout of a message, such as PUT"
+    )
+    captures = parser.add_argument_group("captures")
+    captures.add_argument(
+        "--key", metavar="KEYEXPR", help="only what is about keys that intersect this"
+    )
+    captures.add_argument(
+        "--kind",
+        metavar="KIND,...",
+        help="only these: put, delete, query, reply, error, final, declare, undeclare, interest, "
+        "init, open, close, loss, malformed, ...; all adds frame, fragment and keepalive",
+    )
+    captures.add_argument(
+        "--session", metavar="ZID", help="only sessions of this ZenohID, or of one that begins so"
+    )
+    captures.add_argument(
+        "--follow", action="store_true", help="go on as the capture grows, until Ctrl-C"
     )
 
 
@@ -85,12 +105,16 @@ def run(args: argparse.Namespace) -> int:
     try:
         if args.layout:
             return _layout(args.layout)
+        capture = _capture(args.input)
+        if capture is not None:
+            return _inspect_capture(capture, args)
         data = _read(args.input)
+        _refuse_capture_options(args)
         form = _guess(data) if args.form == "auto" else Form(args.form)
     except UsageError as error:
         _say(str(error))
         return 2
-    tally = _Tally(args.limit)
+    tally = _Tally(_LIMIT if args.limit is None else args.limit)
     dump = Dump(full=args.full, paint=_colour if _in_colour() else None)
     for section in dissect(data, form):
         shown = [entry for entry in section.entries if tally.take(section, entry)]
@@ -109,6 +133,62 @@ def run(args: argparse.Namespace) -> int:
 
 def _say(text: str) -> None:
     print(f"zenwire inspect: {text}", file=sys.stderr)
+
+
+# --- captures -----------------------------------------------------------------------------------
+
+
+def _capture(given: list[str]) -> Path | None:
+    """The capture or the directory that is meant, if one is. Raises UsageError."""
+    if len(given) != 1 or given == ["-"] or not _is_file(given[0]):
+        return None
+    path = Path(given[0])
+    if path.is_dir():
+        return path
+    known = is_capture(path)
+    if known is None:
+        known = _is_expanded_capture(path)
+    return path if known else None
+
+
+def _is_expanded_capture(path: Path) -> bool:
+    """Whether what a compressed file holds is a capture; such are not told from the outside."""
+    with _needing_extra():
+        from zenwire.capture.rotation import check  # noqa: PLC0415 - NumPy and PyArrow, if needed
+    try:
+        check(str(path))
+    except CaptureError:
+        return False
+    return True
+
+
+def _inspect_capture(path: Path, args: argparse.Namespace) -> int:
+    with _needing_extra():
+        from zenwire.cli.inspect_capture import inspect_capture  # noqa: PLC0415 - the same
+    try:
+        return inspect_capture(path, args, colour=_in_colour())
+    except ValueError as e:
+        raise UsageError(str(e)) from None
+
+
+def _refuse_capture_options(args: argparse.Namespace) -> None:
+    useless = [f"--{name}" for name in _OF_CAPTURES if getattr(args, name)]
+    if useless:
+        raise UsageError(f"{', '.join(useless)}: for captures, and this is none")
+
+
+@contextmanager
+def _needing_extra() -> Iterator[None]:
+    try:
+        yield
+    except ImportError as e:
+        raise UsageError(
+            f"captures are read with NumPy, Numba and PyArrow, and {e.name} is not here: "
+            "pip install 'zenwire[fast]'"
+        ) from None
+
+
+# --- bytes --------------------------------------------------------------------------------------
 
 
 class _Tally:
@@ -178,11 +258,9 @@ def _is_file(name: str) -> bool:
 
 def _content(content: bytes, source: str) -> bytes:
     """A file's bytes, or those that its text says."""
-    kind = _MAGIC.get(content[:4])
-    if kind is not None:
+    if content[:4] in MAGICS:
         raise UsageError(
-            f"{source} is a {kind} capture; captures are not read yet: "
-            "extract a TCP stream or a datagram and inspect that"
+            f"{source} is a capture: write it to a file, and inspect that (--follow as it grows)"
         )
     if not content:
         raise UsageError(f"{source} is empty")

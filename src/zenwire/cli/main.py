@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Protocol
 
 from zenwire import __version__
-from zenwire.cli import inspect, version
+from zenwire.cli import inspect, report, tables, version
 from zenwire.errors import ZError
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ class Command(Protocol):
 # In the order of `zenwire --help`. A new command is a file and a line here.
 COMMANDS: dict[str, Command] = {
     "inspect": inspect,
+    "tables": tables,
+    "report": report,
     "version": version,
 }
 

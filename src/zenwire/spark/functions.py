@@ -13,9 +13,11 @@ from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import BooleanType
 
 from zenwire.keyexpr import includes, intersects, is_canonical, validate
+from zenwire.spark.schema import type_of
+from zenwire.spark.serialized import column_of, parse_type
 from zenwire.wire.encoding import CUSTOM, ENCODINGS
 
-__all__ = ["encoding_name", "hlc_time", "ke_includes", "ke_intersects"]
+__all__ = ["deserialize", "encoding_name", "hlc_time", "ke_includes", "ke_intersects"]
 
 
 def hlc_time(ntp64: Column | str) -> Column:
@@ -36,6 +38,28 @@ def encoding_name(number: Column | str) -> Column:
         .when(i == CUSTOM, F.lit(""))
         .when(i.isNotNull(), F.concat(F.lit("unknown("), i.cast("string"), F.lit(")")))
     )
+
+
+def deserialize(payload: Column | str, kind: str) -> Column:
+    """A ``zenoh/serialized`` payload as a column of that type; null where it is no such value.
+
+    ``kind`` is written ``u32``, ``str``, ``[f64]``, ``{str: i64}``, ``(u8, str)`` and so on: the
+    bytes do not say it. Unsigned numbers have the next larger type, ``u64`` DECIMAL(20, 0), and
+    numbers of 128 bits are text; a tuple is a struct of ``_1``, ``_2`` and so on. Bytes that are
+    left over make it null too. Raises ValueError for a text that is no type.
+    """
+    return _deserializer(kind)(_column(payload))
+
+
+@cache
+def _deserializer(kind: str) -> Callable[[Column], Column]:
+    parsed = parse_type(kind)
+
+    def values(payloads: pa.Array) -> pa.Array:
+        return column_of(parsed, payloads)
+
+    udf: Callable[[Column], Column] = arrow_udf(values, type_of(parsed.arrow))  # type: ignore[call-overload] # its stubs want the type of function named
+    return udf
 
 
 def ke_intersects(a: Column | str, b: Column | str) -> Column:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.recorded import CAPTURES
 from tests.unit.capture import writer as w
-from zenwire.capture import Flows, Limits, Reassembly, read_packets, read_records
+from zenwire.capture import Flows, Limits, PacketReader, Reassembly, RecordReader
 from zenwire.capture import kernels as k
 
 BY_NAME = {path.stem: path for path in CAPTURES}
@@ -58,7 +58,9 @@ def streams(
                 else:
                     events.append(("gap" if kind == k.GAP else "end", offset, length))
 
-    for packets_ in read_packets(read_records(path, window=window)):
+    reader = PacketReader()
+    for records in RecordReader(path, window=window):
+        packets_ = reader.read(records)
         source = reassembly.feed(packets_, *flows.assign(packets_))
         take()
     source = reassembly.finish()

@@ -274,9 +274,10 @@ def test_flows_that_are_not_zenoh_are_reported(tmp_path: Path) -> None:
     for window in (1 << 20, 2000):
         found = w.read_bytes(tmp_path, w.pcap(packets), window)
         same(found, "advanced")
-        assert found.fault_names == {"not_zenoh"}
+        assert found.fault_names == {"not_zenoh", "packet_other_network"}
         assert sorted(int(str(fault["skipped"])) for fault in found.faults) == [
             len(body),
+            len(arp),
             sum(50 + number for number in range(9)),
             len(junk),
         ]

@@ -1,77 +1,35 @@
-"""Ranges of a file: together they give every packet once, wherever they are cut."""
+"""Records of damaged files, and that every byte of a file is counted once."""
 
 from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from tests.recorded import CAPTURES
 from tests.unit.capture import writer as w
-from zenwire.capture import FileFault, read_records, splits
+from zenwire.capture import FileFault, RecordReader
 from zenwire.capture import kernels as k
 
 BY_NAME = {path.stem: path for path in CAPTURES}
 
 
 def records(
-    path: Path, start: int = 0, end: int = 2**63 - 1, window: int = 1 << 20
+    path: Path, window: int = 1 << 20
 ) -> tuple[list[tuple[int, int, int]], list[FileFault]]:
     """(place in the file, captured length, time) of each."""
     found: list[tuple[int, int, int]] = []
     faults: list[FileFault] = []
-    for some in read_records(path, start, end, window=window):
+    size = 0
+    for some in RecordReader(path, window=window):
         columns = some.table[[k.R_AT, k.R_CAPTURED, k.R_TIME], : some.count]
         found += [tuple(row) for row in columns.T.tolist()]
         faults += some.faults
+        size += some.size
+    assert size == path.stat().st_size
     return found, faults
-
-
-def in_ranges(path: Path, edges: Iterable[int], window: int) -> list[tuple[int, int, int]]:
-    edges = list(edges)
-    found = []
-    for start, end in zip([0, *edges], [*edges, 2**63 - 1], strict=True):
-        some, faults = records(path, start, end, window)
-        assert not faults
-        found += some
-    return found
-
-
-@pytest.mark.parametrize("order", ["<", ">"])
-def test_every_cut_of_a_small_file(tmp_path: Path, order: str) -> None:
-    path = tmp_path / "x.pcap"
-    path.write_bytes(w.pcap(w.packets_of(BY_NAME["usrpwd"]), order=order))
-    whole, _ = records(path)
-    assert len(whole) == len(w.packets_of(BY_NAME["usrpwd"]))
-    for cut in range(1, path.stat().st_size + 2):
-        assert in_ranges(path, [cut], 512) == whole
-
-
-@pytest.mark.parametrize("name", ["fragmentation", "thousands", "udp", "no_qos"])
-def test_random_cuts_of_larger_files(name: str) -> None:
-    chance = random.Random(name)
-    path = BY_NAME[name]
-    whole, _ = records(path)
-    for _ in range(10):
-        edges = sorted(chance.sample(range(path.stat().st_size), chance.randint(1, 8)))
-        assert in_ranges(path, edges, chance.choice([512, 4096, 1 << 20])) == whole
-
-
-def test_splits(tmp_path: Path) -> None:
-    for path in (BY_NAME["udp"], BY_NAME["thousands"]):
-        parts = splits(path, 30_000)
-        assert len(parts) > 5
-        found = []
-        for part in parts:
-            found += records(Path(part.path), part.start, part.end)[0]
-        assert found == records(path)[0]
-    other = tmp_path / "x.pcapng"
-    other.write_bytes(w.pcapng(w.packets_of(BY_NAME["udp"])))
-    assert len(splits(other, 1000)) == 1
-    assert len(splits(BY_NAME["udp"])) == 1
 
 
 @pytest.mark.parametrize("form", [w.pcap, w.pcapng])
@@ -115,6 +73,6 @@ def test_memory_does_not_grow_with_garbage(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(w.pcap([]) + random.Random(3).randbytes(3_000_000))
     size = 0
-    for some in read_records(path, window=4096):
+    for some in RecordReader(path, window=4096):
         size = max(size, len(some.buffer))
     assert size < 2_000_000

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 
 from tests.recorded import CAPTURES, _streams
 from tests.strategies import message_specs
+from tests.unit.capture.writer import packets_of, pcapng
 from zenwire.cli import inspect
 from zenwire.cli.main import main
 from zenwire.wire.batch import encode_batch, frame_stream
@@ -255,21 +258,15 @@ def test_files_that_cannot_be_read(
     assert str(path) in err
 
 
-@pytest.mark.parametrize(
-    ("magic", "kind"), [("d4c3b2a1", "pcap"), ("4d3cb2a1", "pcap"), ("0a0d0d0a", "pcapng")]
-)
-def test_captures_are_refused_with_a_reason(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, magic: str, kind: str
+@pytest.mark.parametrize("magic", ["d4c3b2a1", "4d3cb2a1", "0a0d0d0a"])
+def test_a_capture_from_standard_input_is_refused_with_a_reason(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, magic: str
 ) -> None:
-    path = tmp_path / "x.pcap"
-    path.write_bytes(bytes.fromhex(magic) + bytes(40))
-    code, out, err = run(capsys, str(path))
+    given = io.TextIOWrapper(io.BytesIO(bytes.fromhex(magic) + bytes(40)))
+    monkeypatch.setattr(sys, "stdin", given)
+    code, out, err = run(capsys, "-")
     assert (code, out) == (2, "")
-    assert f"is a {kind} capture; captures are not read yet" in err
-
-
-def test_a_real_capture_is_one(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(capsys, str(CAPTURES[0]))[0] == 2
+    assert "is a capture: write it to a file, and inspect that" in err
 
 
 @pytest.mark.parametrize("digits", SESSIONS)
@@ -401,11 +398,36 @@ def test_no_colours_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
     assert "\x1b[" not in run(capsys, "03")[1]
 
 
-def test_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
+def test_examples_run(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    make_examples(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    # Ctrl-C ends what follows a capture: tests/unit/cli/test_inspect_capture.py does it for real.
+    monkeypatch.setattr("zenwire.cli.inspect_capture._wait", lambda: False)
     for line in inspect.EXAMPLES:
-        words = line.split()
-        if "session.zenoh" not in words and "<" not in words:
-            assert main(words[1:]) == 0
+        words = shlex.split(line)
+        if "<" in words:
+            datagram = io.BytesIO(Path(words.pop()).read_bytes())
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(datagram))
+            words.pop()
+        assert main(words[1:]) == 0
+        assert capsys.readouterr().out
     with pytest.raises(SystemExit):
         main(["inspect", "--help"])
     assert "examples:" in capsys.readouterr().out
+
+
+def make_examples(path: Path) -> None:
+    """The files that the examples name."""
+    capture = CAPTURES[0].parent / "peer_query_reply.pcap"
+    samples = (CAPTURES[0].parent / "client_router_pubsub.pcap").read_bytes()
+    (path / "capture.pcap").write_bytes(samples)
+    (path / "capture.pcap.gz").write_bytes(gzip.compress(samples))
+    (path / "capture.pcapng").write_bytes(pcapng(packets_of(capture)))
+    (path / "captures").mkdir()
+    (path / "captures" / "one.pcap").write_bytes(samples)
+    (path / "session.zenoh").write_bytes(
+        (Path(__file__).parents[3] / "examples" / "data" / "publisher.zenoh").read_bytes()
+    )
+    (path / "datagram.bin").write_bytes(bytes.fromhex("010907"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -12,6 +13,8 @@ from zenwire.columns import Scan, arrow
 from zenwire.errors import DecodeError, Fault
 from zenwire.spark.tables.scan import CONTEXT, BadBlock, scans, true
 from zenwire.wire import decode
+from zenwire.wire.define import spec_of
+from zenwire.wire.transport import Close
 
 __all__ = ["MALFORMED", "malformed_rows"]
 
@@ -27,6 +30,8 @@ MALFORMED: Final = pa.schema(
 )
 """``bytes`` are those from ``message_offset`` on: what gave no rows."""
 
+_CLOSE: Final = spec_of(Close).id
+
 
 def malformed_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """What no message could be made of, with the bytes."""
@@ -37,6 +42,7 @@ def malformed_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch
             found = arrow.malformed(scan)
             if found.num_rows:
                 yield _malformed(rows, scan, found)
+            yield from _void(rows, scan)
         if bad_blocks:
             rows = pa.RecordBatch.from_pylist([dict(bad.row) for bad in bad_blocks], batch.schema)
             yield _faults(
@@ -66,6 +72,24 @@ def _malformed(rows: pa.RecordBatch, scan: Scan, found: pa.RecordBatch) -> pa.Re
         (found.column("offset"), found.column("message_offset")),
         pa.array(rest, pa.binary()),
     )
+
+
+def _void(rows: pa.RecordBatch, scan: Scan) -> Iterator[pa.RecordBatch]:
+    """What follows a CLOSE in its batch. Nodes do not read it; here it is not lost."""
+    closes = np.flatnonzero(scan.transport.message == _CLOSE)
+    if not len(closes):
+        return
+    which = scan.transport.fixed("batch")[closes]
+    starts, ends = scan.transport.fixed("end")[closes], scan.spans.ends[which]
+    more = starts < ends
+    which, starts, ends = which[more], starts[more], ends[more]
+    if not len(which):
+        return
+    at = pa.array(starts - scan.spans.starts[which])
+    rest = [scan.buffer[a:b].tobytes() for a, b in zip(starts, ends, strict=True)]
+    context = rows.take(pa.array(which)).select(CONTEXT.names)
+    trailing = [Fault.TRAILING] * len(which)
+    yield _faults(context, "transport", trailing, (at, at), pa.array(rest, pa.binary()))
 
 
 def _malformed_scouting(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

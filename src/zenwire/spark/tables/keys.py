@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
 from zenwire.spark.schema import struct_of
-from zenwire.spark.tables.place import LINK, place
+from zenwire.spark.tables.place import LINK, place, side_id
 from zenwire.spark.tables.scan import CONTEXT
+from zenwire.wire.limits import KEY_SUFFIX_MAX
 
 __all__ = ["ALIAS_COLUMNS", "aliases", "with_keys"]
 
@@ -30,89 +36,152 @@ _ALIASES: Final = pa.schema(
         pa.field("capture", pa.string()),
         pa.field("flow", pa.int64()),
         pa.field("connection", pa.int32()),
-        pa.field("declarer", pa.int8()),
+        # Of the messages that mean this alias, and whether they say that the id is the sender's.
+        pa.field("side", pa.int8()),
+        pa.field("by_sender", pa.bool_()),
         pa.field("expr_id", pa.int32()),
         pa.field("alias", pa.string()),
-        pa.field("from_place", pa.int64()),
-        pa.field("until_place", pa.int64()),
-        pa.field("from_time", pa.int64()),
-        pa.field("until_time", pa.int64()),
+        # From the first to before the last: places in the stream, or times, if not by_sender.
+        pa.field("first", pa.int64()),
+        pa.field("until", pa.int64()),
     ]
 )
+_NEVER: Final = 2**63 - 1
+_ROWS: Final = 4096
+"""Of a record batch, at least."""
 
 
 def aliases(declares: DataFrame) -> DataFrame:
     """When each id of each direction stood for what. ``declares`` has ``ALIAS_COLUMNS``.
 
-    A connection declares few ids, so one task reads them in their order.
+    A connection declares few ids, so one task reads them in their order. Many connections share a
+    call: a call for each would cost more than all that they say.
     """
     said = declares.where(F.col("body").isin("D_KEYEXPR", "U_KEYEXPR"))
-    return said.groupBy(*LINK).applyInArrow(_lives, struct_of(_ALIASES))
+    ordered = said.repartition(*LINK).sortWithinPartitions(*LINK, "side", "sequence", "offset")
+    return ordered.mapInArrow(_spans, struct_of(_ALIASES))
 
 
-def _lives(said: pa.Table) -> pa.Table:
-    rows = said.sort_by([(c, "ascending") for c in ("time", "side", "sequence", "offset")])
-    return pa.Table.from_pylist(list(_follow(rows.to_pylist())), _ALIASES)
+@dataclass(eq=False)
+class _Life:
+    """An id from its declaration on. ``alias`` is known when ``found`` is."""
+
+    side: int
+    expr_id: int
+    scope: int
+    suffix: str
+    place: int
+    time: int
+    until_place: int = _NEVER
+    found: bool = False
+    alias: str | None = None
 
 
-def _follow(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    live: dict[tuple[int, int], dict[str, Any]] = {}
+def _spans(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows come sorted by connection, side and place."""
+    said = (row for batch in batches for row in batch.to_pylist())
+    told: list[dict[str, Any]] = []
+    for key, rows in groupby(said, key=itemgetter(*LINK)):
+        lives = _lives(rows)
+        _resolve(lives)
+        link = dict(zip(LINK, key, strict=True))
+        told += [link | span for each in lives.values() for span in _told(each)]
+        if len(told) >= _ROWS:
+            yield pa.RecordBatch.from_pylist(told, _ALIASES)
+            told.clear()
+    yield pa.RecordBatch.from_pylist(told, _ALIASES)
+
+
+def _lives(rows: Iterable[dict[str, Any]]) -> dict[tuple[int, int], list[_Life]]:
+    """The lives of each id of each side, in order."""
+    lives: dict[tuple[int, int], list[_Life]] = defaultdict(list)
+    alive: set[tuple[int, int]] = set()
     for row in rows:
         at = row["sequence"] << 16 | row["offset"]
         id_ = row["side"], row["expr_id"]
         if row["body"] == "U_KEYEXPR":
-            gone = live.pop(id_, None)
-            if gone is not None:
-                yield gone | {"until_place": at, "until_time": row["time"]}
-        elif id_ not in live:
+            if id_ in alive:
+                alive.remove(id_)
+                lives[id_][-1].until_place = at
+        elif id_ not in alive:
             # A declaration of an id that is alive is ignored, as nodes do.
-            alias = row["key_suffix"] or ""
-            if row["key_scope"]:
-                # There is no M flag: nodes look the scope up among their own ids.
-                base = live.get((1 - row["side"], row["key_scope"]))
-                alias = None if base is None or base["alias"] is None else base["alias"] + alias
-            live[id_] = {
-                **{name: row[name] for name in LINK},
-                "declarer": row["side"],
-                "expr_id": row["expr_id"],
-                "alias": alias,
-                "from_place": at,
-                "from_time": row["time"],
-                "until_place": None,
-                "until_time": None,
-            }
-    yield from live.values()
+            alive.add(id_)
+            scope, suffix = row["key_scope"] or 0, row["key_suffix"] or ""
+            lives[id_].append(_Life(*id_, scope, suffix, at, row["time"]))
+    return lives
+
+
+def _resolve(lives: dict[tuple[int, int], list[_Life]]) -> None:
+    """A declaration may itself begin with an id: nodes look it up among their own.
+
+    Such chains may be long, or circles where times are equal, so this does not call itself.
+    """
+    for life in [life for each in lives.values() for life in each]:
+        chain: list[_Life] = []
+        at: _Life | None = life
+        while at is not None and not at.found:
+            at.found = True
+            chain.append(at)
+            at = _then(lives.get((1 - at.side, at.scope), []), at.time) if at.scope else None
+        base = at.alias if at is not None else None
+        for link in reversed(chain):
+            base = "" if not link.scope else base
+            if base is not None and len(base) + len(link.suffix) <= KEY_SUFFIX_MAX:
+                link.alias = base + link.suffix
+            base = link.alias
+
+
+def _begin(lives: list[_Life], i: int) -> int:
+    """When the other side may mean this life by the id.
+
+    At the time of the very declaration too, unless there was one before: then it is more likely
+    that the new one had not arrived.
+    """
+    return min(lives[i].time + (1 if i else 0), _NEVER)
+
+
+def _then(lives: list[_Life], time: int) -> _Life | None:
+    i = bisect_right(range(len(lives)), time, key=lambda i: _begin(lives, i))
+    return lives[i - 1] if i else None
+
+
+def _told(lives: list[_Life]) -> Iterator[dict[str, Any]]:
+    for i, life in enumerate(lives):
+        same = {"expr_id": life.expr_id, "alias": life.alias}
+        yield same | {
+            "side": life.side,
+            "by_sender": True,
+            "first": life.place,
+            "until": life.until_place,
+        }
+        # What was under way when an id was taken back still means what that was.
+        yield same | {
+            "side": 1 - life.side,
+            "by_sender": False,
+            "first": _begin(lives, i),
+            "until": _begin(lives, i + 1) if i + 1 < len(lives) else _NEVER,
+        }
 
 
 def with_keys(messages: DataFrame, known: DataFrame) -> DataFrame:
-    """``key``, and ``key_fault`` where a message has a scope that nothing is known about.
+    """``key`` instead of ``side_id``, and ``key_fault`` where a message has a scope that nothing is known about.
 
-    The sender's ids are compared by place in the stream. For the receiver's, which were declared
-    in the other direction, the time of capture is the only order there is.
+    The sender's ids are compared by place in the stream, which is exact. For the receiver's, which
+    were declared in the other direction, the time of capture is the only order there is: such an
+    id means what was declared last before. That can be wrong only for an id that was declared
+    again while a message with the old meaning was under way.
     """
-    m, a = messages.alias("m"), F.broadcast(known).alias("a")
     # D_KEYEXPR has no M flag.
+    by_sender = F.coalesce("key_mapping", F.lit(False))
+    # Null for those that name no id: they are not looked up.
+    id_ = F.when(F.col("key_scope") > 0, _id_of(F.col("side_id"), F.col("key_scope"), by_sender))
+    m = messages.withColumn("means", id_).alias("m")
+    means = _id_of(side_id(), F.col("expr_id"), F.col("by_sender"))
+    a = F.broadcast(known.select(means.alias("means"), "alias", "first", "until")).alias("a")
     by_sender = F.coalesce("m.key_mapping", F.lit(False))
-    at = place(F.col("m.sequence"), F.col("m.offset"))
-    in_stream = (F.col("a.from_place") <= at) & (
-        F.col("a.until_place").isNull() | (at < F.col("a.until_place"))
-    )
-    in_time = (F.col("a.from_time") <= F.col("m.time")) & (
-        F.col("a.until_time").isNull() | (F.col("m.time") < F.col("a.until_time"))
-    )
-    declarer = F.when(by_sender, F.col("m.side")).otherwise(1 - F.col("m.side")).cast("tinyint")
-    scoped = F.when(F.col("m.key_scope") > 0, F.col("m.key_scope"))
-    same = [F.col(f"m.{name}") == F.col(f"a.{name}") for name in LINK]
-    joined = m.join(
-        a,
-        [
-            *same,
-            declarer == F.col("a.declarer"),
-            scoped == F.col("a.expr_id"),
-            F.when(by_sender, in_stream).otherwise(in_time),
-        ],
-        "left",
-    )
+    at = F.when(by_sender, place(F.col("m.sequence"), F.col("m.offset"))).otherwise(F.col("m.time"))
+    valid = (F.col("a.first") <= at) & (at < F.col("a.until"))
+    joined = m.join(a, [F.col("m.means") == F.col("a.means"), valid], "left")
     suffix = F.coalesce("m.key_suffix", F.lit(""))
     key = (
         F.when(F.col("m.key_scope") == 0, suffix)
@@ -128,4 +197,10 @@ def with_keys(messages: DataFrame, known: DataFrame) -> DataFrame:
         F.lit(" in this capture"),
     )
     fault = F.when((F.col("m.key_scope") > 0) & F.col("a.alias").isNull(), unknown)
-    return joined.select("m.*", key, fault.alias("key_fault"))
+    own = [F.col(f"m.{name}") for name in messages.columns if name != "side_id"]
+    return joined.select(*own, key, fault.alias("key_fault"))
+
+
+def _id_of(side: Column, expr_id: Column, by_sender: Column) -> Column:
+    """One number instead of three: Spark looks such up much faster than rows of text."""
+    return F.xxhash64(side, expr_id.cast("bigint"), by_sender)

@@ -7,6 +7,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
+from zenwire.spark.tables.accounts import LOSSLESS
 from zenwire.spark.tables.fragments import chains
 from zenwire.spark.tables.messages import network, transport
 from zenwire.spark.tables.place import LANE, LINK, SEEN, SIDE, place
@@ -30,8 +31,13 @@ def losses(batches: DataFrame, messages: DataFrame | None = None) -> DataFrame:
     ``kind``: ``sequence`` (numbers of a lane: ``reliable``, ``priority``), ``source`` (numbers that
     a publisher gives its samples), ``fragments`` (a message of which pieces are missing, or that
     the sender gave up) and ``capture`` (bytes that were ``missing`` or had to be ``skipped``;
-    ``reason`` is the fault). ``from_sn`` to ``to_sn`` are the ``count`` numbers that did not come;
-    ``time`` is when that was noticed.
+    ``reason`` is the fault). ``from_sn`` to ``to_sn`` are the ``count`` numbers that did not come,
+    or the pieces that did; ``time`` is when that was noticed. What ``accounts`` has besides, such
+    as headers and other traffic, is no loss.
+
+    The reference leaves out one number after the last piece of every message in pieces. That is no
+    gap, unless the same sender once went on with the next number on that connection. What comes
+    late is a gap where it should have been: nodes drop it.
     """
     source = batches if messages is None else messages
     found = _of_lanes(source)
@@ -53,16 +59,21 @@ def losses(batches: DataFrame, messages: DataFrame | None = None) -> DataFrame:
     )
 
 
+def _step(sn: Column, before: Column, modulus: Column) -> Column:
+    """How far on; null for numbers that no node has, whose difference is none."""
+    return F.pmod(F.try_subtract(sn, before), modulus)
+
+
 def _gaps(found: DataFrame, sn: Column, before: Column, modulus: Column, kind: str) -> DataFrame:
     """Rows whose number is further on than the next; one that goes back came late."""
-    step = F.pmod(sn - before, modulus)
+    step = _step(sn, before, modulus)
     return found.where((step > 1) & (step <= F.floor(modulus / 2))).select(
         *SEEN,
         *[name for name in ("reliable", "priority", *_SOURCE[:2]) if name in found.columns],
         F.lit(kind).alias("kind"),
         F.lit("gap").alias("reason"),
-        F.pmod(before + 1, modulus).alias("from_sn"),
-        F.pmod(sn - 1, modulus).alias("to_sn"),
+        F.pmod(F.try_add(before, F.lit(1)), modulus).alias("from_sn"),
+        F.pmod(F.try_subtract(sn, F.lit(1)), modulus).alias("to_sn"),
         (step - 1).alias("count"),
     )
 
@@ -71,9 +82,8 @@ def _of_lanes(source: DataFrame) -> DataFrame:
     frames = transport(source, _FRAMES, _FRAME).withColumn(
         "chunk", F.shiftright("sequence", _CHUNK)
     )
-    # The reference leaves out one number after the last piece of a message.
-    last_piece = F.coalesce(~F.col("more"), F.lit(False))
-    frames = frames.withColumn("here", F.struct("sn", last_piece.cast("int").alias("skips")))
+    ends = F.coalesce(~F.col("more"), F.lit(False)).alias("ends")
+    frames = frames.withColumn("here", F.struct("sn", ends))
     inside = Window.partitionBy(*LANE, "chunk").orderBy("sequence", "offset")
     within = frames.withColumn("before", F.lag("here").over(inside))
     own = [name for name in SEEN if name not in SIDE]
@@ -95,10 +105,18 @@ def _of_lanes(source: DataFrame) -> DataFrame:
         F.col("acceptor_sn")
     )
     # Every lane begins with the number that OPEN said.
-    before = F.coalesce("before.sn", initial - 1)
-    step = F.pmod(F.col("sn") - before, modulus)
-    explained = F.coalesce((step == 2) & (F.col("before.skips") == 1), F.lit(False))
-    return _gaps(known.where(~explained), F.col("sn"), before, modulus, "sequence")
+    before = F.coalesce("before.sn", F.try_subtract(initial, F.lit(1)))
+    after_end = F.coalesce("before.ends", F.lit(False))
+    step = _step(F.col("sn"), before, modulus)
+    few = known.select("*", before.alias("last"), after_end.alias("after_end"), step.alias("step"))
+    few = few.withColumn("modulus", modulus).where((F.col("step") > 1) | F.col("after_end"))
+    counts_on = F.bool_or(F.col("after_end") & (F.col("step") == 1))
+    few = few.withColumn("counts_on", counts_on.over(Window.partitionBy(*SIDE)))
+    skips = F.col("after_end") & ~F.col("counts_on") & (F.col("step") > 1)
+    last = F.when(skips, F.pmod(F.try_add(F.col("last"), F.lit(1)), F.col("modulus"))).otherwise(
+        F.col("last")
+    )
+    return _gaps(few, F.col("sn"), last, F.col("modulus"), "sequence")
 
 
 def _of_sources(source: DataFrame) -> DataFrame:
@@ -135,7 +153,8 @@ def _of_fragments(batches: DataFrame) -> DataFrame:
 
 def _of_capture(batches: DataFrame) -> DataFrame:
     higher = F.struct("source", "source_port") > F.struct("target", "target_port")
-    return batches.where(F.col("fault").isNotNull()).select(
+    lost = F.col("fault").isNotNull() & ~F.col("fault").isin(*LOSSLESS)
+    return batches.where(lost).select(
         *LINK,
         "direction",
         higher.cast("tinyint").alias("side"),

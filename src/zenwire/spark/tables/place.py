@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 from zenwire.spark.schema import struct_of
 from zenwire.spark.tables.scan import INPUT, Selection
 
-__all__ = ["LANE", "LINK", "SEEN", "SIDE", "place", "scan", "spread", "taken"]
+__all__ = ["LANE", "LINK", "SEEN", "SIDE", "holding", "place", "scan", "side_id", "spread", "taken"]
 
 LINK: Final = ("capture", "flow", "connection")
 SIDE: Final = (*LINK, "side")
@@ -29,19 +29,34 @@ def place(sequence: Column | None = None, offset: Column | None = None) -> Colum
     return F.shiftleft(sequence, 16) + offset
 
 
-def spread(batches: DataFrame) -> DataFrame:
-    """The same as ``taken``, but over all tasks: one fat flow is not one task."""
-    return taken(batches).repartition(*SIDE, F.shiftright("sequence", _CHUNK))
+def side_id() -> Column:
+    """One number for what ``SIDE`` says: 64 bits, so that two are never the same in practice."""
+    return F.xxhash64(*SIDE)
+
+
+def spread(batches: DataFrame, partitions: int | None = None) -> DataFrame:
+    """The same batches over more tasks, in runs of 64: for a source that gives too few partitions.
+
+    A large capture is read by many tasks as it is, and a table keeps the partitions of its source,
+    so this is for files that cannot be split, such as compressed ones: it moves all bytes once.
+    ``partitions`` is as many as Spark shuffles into if it is not said.
+    """
+    run = (*LINK, "source", "source_port", F.shiftright("sequence", _CHUNK))
+    if partitions is None:
+        return batches.repartition(*run)
+    return batches.repartition(partitions, *run)
+
+
+def holding(batches: DataFrame, flag: str) -> DataFrame:
+    """The batches that have a ``fragments`` or ``declares`` flag; all, where none was written."""
+    return batches.where(F.col(flag)) if flag in batches.columns else batches
 
 
 def taken(batches: DataFrame) -> DataFrame:
-    """The batches as a scan takes them.
-
-    For scans that give few rows: to move the bytes to other tasks would cost as much as those do.
-    """
+    """The batches as a scan takes them."""
     higher = F.struct("source", "source_port") > F.struct("target", "target_port")
     known = batches.where(F.col("bytes").isNotNull()).withColumn("side", higher.cast("tinyint"))
-    return known.select(
+    return known.withColumn("side_id", side_id()).select(
         *INPUT[:-4],
         F.lit(None).cast("int").alias("at"),
         F.lit(None).cast("bigint").alias("sn"),
@@ -51,5 +66,5 @@ def taken(batches: DataFrame) -> DataFrame:
 
 
 def scan(batches: DataFrame, selection: Selection) -> DataFrame:
-    """The chosen messages of what ``taken`` or ``spread`` gave, in parallel over it."""
+    """The chosen messages of what ``taken`` gave, in parallel over it."""
     return batches.select(*INPUT).mapInArrow(selection, struct_of(selection.schema))

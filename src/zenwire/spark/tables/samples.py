@@ -14,7 +14,7 @@ from zenwire.spark.tables.words import VALUE_COLUMNS, kind, received_at, value
 __all__ = ["key_stats", "latest", "samples"]
 
 _KEY: Final = ("key_scope", "key_suffix", "key_mapping")
-_COLUMNS: Final = (*SEEN, "message", "body", *_KEY, "node_id", *VALUE_COLUMNS)
+_COLUMNS: Final = (*SEEN, "body", *_KEY, *VALUE_COLUMNS)
 _PERCENTILES: Final = (0.5, 0.9, 0.99)
 
 
@@ -37,8 +37,10 @@ def _stamped() -> Column:
 
 def latest(found: DataFrame) -> DataFrame:
     """The newest sample of each key of ``samples``; a DELETE is the newest of a key that is gone."""
+    # Where it was seen decides between copies of one sample on several links.
+    seen = [F.col(name).desc() for name in ("time", *LINK, "side", "sequence", "offset")]
     newest = Window.partitionBy("key").orderBy(
-        _stamped().desc(), F.col("ntp64").desc(), F.col("clock_id").desc(), F.col("time").desc()
+        _stamped().desc(), F.col("ntp64").desc(), F.col("clock_id").desc(), *seen
     )
     known = found.where(F.col("key").isNotNull())
     return known.withColumn("rank", F.row_number().over(newest)).where("rank = 1").drop("rank")
@@ -56,7 +58,7 @@ def key_stats(found: DataFrame, window: str = "10 seconds") -> DataFrame:
         *link,
         "received_at",
         F.coalesce(F.octet_length("payload"), F.lit(0)).alias("size"),
-        ((F.col("time") - before) / 1e9).alias("gap"),
+        (F.try_subtract(F.col("time"), before) / 1e9).alias("gap"),
         (F.unix_micros("received_at") - F.unix_micros("timestamp")).alias("late"),
     )
     span = F.window("received_at", window)

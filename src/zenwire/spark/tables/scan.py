@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final
 
 import numpy as np
@@ -19,8 +19,11 @@ import pyarrow.compute as pc
 
 from zenwire.columns import NETWORK, TRANSPORT, Rows, Scan, Scanner, Spans, arrow
 from zenwire.errors import DecodeError
-from zenwire.wire import decode, decode_linkstate, expand_batch
+from zenwire.spark.serialized import Type, json_of, parse_type
+from zenwire.spark.tables.expand import expanded
+from zenwire.wire import decode, decode_linkstate
 from zenwire.wire.define import messages, spec_of
+from zenwire.wire.encoding import ENCODINGS
 from zenwire.wire.linkstate import OAM_LINKSTATE
 from zenwire.wire.network import Declare, Oam
 from zenwire.wire.plain import to_plain
@@ -44,6 +47,7 @@ CONTEXT: Final = pa.schema(
 
 INPUT: Final = (
     *CONTEXT.names,
+    "side_id",
     "bytes",
     "scouting",
     "lowlatency",
@@ -88,12 +92,25 @@ MESSAGES: Final = pa.schema(
         pa.field("length", pa.int32()),
         pa.field("fields", pa.string()),
         *_columns(),
+        # JSON, of a zenoh/serialized payload whose schema names its type.
+        pa.field("deserialized", pa.string()),
     ]
 )
 """One row per message. ``fields`` is JSON, of messages whose fields are not all columns."""
 
+_BESIDES: Final = pa.schema(
+    [
+        # One number for capture, flow, connection and side: joins are faster by it.
+        pa.field("side_id", pa.int64()),
+        # The first byte that a FRAGMENT carries: of the first piece, the header of the message.
+        pa.field("head", pa.int32()),
+    ]
+)
+"""What a scan can give besides, for the tables alone."""
+_FIELDS: Final = {field.name: field for schema in (MESSAGES, _BESIDES) for field in schema}
 _SHIFT: Final = 32
 _DECLARE: Final = spec_of(Declare).id
+_SERIALIZED: Final = ENCODINGS.index("zenoh/serialized")
 
 
 @cache
@@ -122,7 +139,7 @@ class Selection:
 
     @property
     def schema(self) -> pa.Schema:
-        return pa.schema([MESSAGES.field(name) for name in self.columns])
+        return pa.schema([_FIELDS[name] for name in self.columns])
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -148,6 +165,10 @@ class Selection:
         wanted = {"batch", "offset", "length", "message"} | (have & set(self.columns))
         if of_network:
             wanted.add("body")
+        elif "head" in self.columns:
+            wanted.add("payload")
+        if "deserialized" in self.columns and of_network:
+            wanted |= {"payload", "encoding", "encoding_schema", "shm"}
         if "fields" in self.columns and of_network:
             wanted |= {"ext_timestamp", "timestamp_stack", "unknown"}
         found = (arrow.network if of_network else arrow.transport)(scan, sorted(wanted))
@@ -216,17 +237,11 @@ def _spans(data: pa.Array) -> tuple[npt.NDArray[np.uint8], Spans]:
 
 
 def _expanded(rows: pa.RecordBatch, bad_blocks: list[BadBlock] | None) -> pa.RecordBatch:
-    contents = []
-    for i, block in enumerate(rows.column("bytes").to_pylist()):
-        try:
-            contents.append(expand_batch(block))
-        except DecodeError as e:
-            # An empty batch has no messages.
-            contents.append(b"")
-            if bad_blocks is not None:
-                bad_blocks.append(BadBlock(rows.slice(i, 1).to_pylist()[0], e))
+    contents, bad = expanded(rows.column("bytes"))
+    if bad_blocks is not None:
+        bad_blocks += [BadBlock(rows.slice(i, 1).to_pylist()[0], error) for i, error in bad]
     at = rows.schema.get_field_index("bytes")
-    return rows.set_column(at, "bytes", pa.array(contents, pa.binary()))
+    return rows.set_column(at, "bytes", contents)
 
 
 def _chosen(rows: Rows, layer: str, names: frozenset[str] | None) -> Rows:
@@ -267,7 +282,7 @@ class _Output:
 
     def _array(self, field: pa.Field) -> pa.Array:
         name, found = field.name, self._found
-        if name in CONTEXT.names:
+        if name in CONTEXT.names or name == "side_id":
             return self._context(name)
         match name:
             case "layer":
@@ -278,6 +293,10 @@ class _Output:
                 return self._body(field)
             case "fields":
                 return self._fields()
+            case "deserialized":
+                return self._deserialized()
+            case "head":
+                return _heads(found.column("payload"))
         if name not in found.schema.names:
             return pa.nulls(found.num_rows, field.type)
         array = found.column(name)
@@ -297,6 +316,24 @@ class _Output:
         declares = pc.equal(self._ids, _DECLARE)
         ids = self._found.column("body").cast(pa.int32())
         return _names("data", "declare").take(pc.if_else(declares, pc.add(ids, _SHIFT), ids))
+
+    def _deserialized(self) -> pa.Array:
+        found = self._found
+        if self._layer != "network":
+            return pa.nulls(found.num_rows, pa.string())
+        named = pc.and_(
+            pc.equal(found.column("encoding"), _SERIALIZED),
+            pc.is_valid(found.column("encoding_schema")),
+        )
+        named = pc.and_not(true(named), true(found.column("shm")))
+        if not pc.any(named).as_py():
+            return pa.nulls(found.num_rows, pa.string())
+        texts: list[str | None] = [None] * found.num_rows
+        for i in np.flatnonzero(named.to_numpy(zero_copy_only=False)).tolist():
+            kind = _type_of(found.column("encoding_schema")[i].as_py())
+            data = found.column("payload")[i].as_py()
+            texts[i] = json_of(kind, data or b"") if kind is not None else None
+        return pa.array(texts, pa.string())
 
     def _fields(self) -> pa.Array:
         """JSON of the messages that have more than columns."""
@@ -328,6 +365,24 @@ def describe(data: bytes, layer: str) -> str | None:
         # The scanner took it, so only what is inside of an OAM can be wrong.
         return None
     return json.dumps(plain)
+
+
+@lru_cache(256)
+def _type_of(schema: bytes) -> Type | None:
+    """What a schema names, if it names a type."""
+    try:
+        return parse_type(schema.decode())
+    except ValueError:
+        return None
+
+
+def _heads(data: pa.Array) -> pa.Array:
+    content, spans = _spans(data)
+    empty = spans.starts == spans.ends
+    if not len(content):
+        return pa.nulls(len(data), pa.int32())
+    heads = content[np.where(empty, 0, spans.starts)].astype(np.int32)
+    return pa.array(heads, mask=empty)
 
 
 def _zid_text(ids: pa.Array) -> pa.Array:

@@ -29,6 +29,7 @@ VALUE_COLUMNS: Final = (
     "payload",
     "encoding",
     "encoding_schema",
+    "deserialized",
     "timestamp",
     "timestamp_id",
     "source_zid",
@@ -115,11 +116,12 @@ def value() -> list[Column]:
 
 
 def payload_views() -> list[Column]:
-    """``text`` where the encoding is text and the bytes are UTF-8, ``value`` where it is JSON."""
+    """``text`` where the encoding is text and the bytes are UTF-8, ``value`` where there is one.
+
+    There is one for JSON, and for ``zenoh/serialized`` if the encoding's schema names the type.
+    """
     number = F.col("encoding")
     text = F.col("payload").cast("string")
     is_text = number.isin(_TEXT) & F.is_valid_utf8(text)
-    return [
-        F.when(is_text, text).alias("text"),
-        F.when(is_text & number.isin(_JSON), F.try_parse_json(text)).alias("value"),
-    ]
+    json = F.when(is_text & number.isin(_JSON), text).otherwise(F.col("deserialized"))
+    return [F.when(is_text, text).alias("text"), F.try_parse_json(json).alias("value")]
