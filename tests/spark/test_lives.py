@@ -25,11 +25,15 @@ def _alias_at(said: list[Said], side: int, id_: int, *, place: int = 0, time: in
              "expr_id": expr_id, "key_scope": scope, "key_suffix": suffix, "direction": None}
         )  # fmt: skip
         counts[who] += 1
-    table = pa.Table.from_pylist(rows, Selection(keys.ALIAS_COLUMNS).schema)
+    schema = Selection(keys.ALIAS_COLUMNS).schema
+    rows.sort(key=lambda row: (row["side"], row["sequence"]))
+    # As they come from Spark: in record batches that are cut anywhere.
+    batches = [pa.RecordBatch.from_pylist([row], schema) for row in rows]
     at = place << 16 if time < 0 else time
     found = [
         row["alias"]
-        for row in keys._spans(table).to_pylist()
+        for batch in keys._spans(iter(batches))
+        for row in batch.to_pylist()
         if (row["side"], row["by_sender"], row["expr_id"]) == (side, time < 0, id_)
         and row["first"] <= at < row["until"]
     ]
