@@ -38,8 +38,12 @@ demo: $(STAMP) ## Decode a shipped capture and print what is in it
 	@$(PY) examples/demo.py
 
 .PHONY: test
-test: $(STAMP) ## Run all tests (ARGS="-k name" to choose)
-	@$(PY) -m pytest $(ARGS)
+test: $(STAMP) ## Run the tests (ARGS="-k name" to choose)
+	@tools/test $(ARGS)
+
+.PHONY: test-long
+test-long: $(STAMP) ## Run the tests that take minutes each
+	@$(PY) -m pytest -m long
 
 .PHONY: check
 check: $(STAMP) ## Format, lint, types, layers, and generated files that differ

@@ -16,11 +16,16 @@ from pyspark.sql import DataFrame, SparkSession  # noqa: E402 - only where Spark
 
 CAPTURES = Path(__file__).parents[1] / "captures"
 
+_LONG = {"test_cluster.py", "test_damage.py", "test_write.py"}
+"""Minutes each: every table of many captures. `make test-long` runs them."""
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.slow)
+            if item.path.name in _LONG:
+                item.add_marker(pytest.mark.long)
             # Spark leaves sockets to the garbage collector.
             item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
             item.add_marker(

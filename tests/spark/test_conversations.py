@@ -358,3 +358,18 @@ def test_spread_moves_batches_and_changes_nothing(conversation: Conversation) ->
     parts = moved.selectExpr("spark_partition_id() p", "sequence >> 6 run").distinct().collect()
     assert len({row.p for row in parts}) > 1
     assert len({row.run for row in parts}) == len(parts) == 4
+
+
+def test_some_columns_of_samples(conversation: Conversation) -> None:
+    batches = conversation((A, _frame(0, _alias(1, "k"), _push(1, "/x", n=7), _push(2))))
+    every = tables.samples(batches)
+    columns = tuple(name for name in every.columns if name != "value")
+    expected = _rows(every)
+    for some in (columns[::2], columns[1::2], ("key", "source_sn", "offset", "time")):
+        found = tables.samples(batches, some)
+        assert found.columns == list(some)
+        assert found.toArrow().to_pylist() == [
+            {name: row[name] for name in some} for row in expected
+        ]
+    with pytest.raises(ValueError, match="no column nothing"):
+        tables.samples(batches, ("key", "nothing"))

@@ -164,24 +164,24 @@ def _told(lives: list[_Life]) -> Iterator[dict[str, Any]]:
 
 
 def with_keys(messages: DataFrame, known: DataFrame) -> DataFrame:
-    """``key`` instead of ``side_id``, and ``key_fault`` where a message has a scope that nothing is known about.
+    """``key`` instead of ``side_id``; ``key_fault`` for a scope that nothing is known about.
 
     The sender's ids are compared by place in the stream, which is exact. For the receiver's, which
     were declared in the other direction, the time of capture is the only order there is: such an
     id means what was declared last before. That can be wrong only for an id that was declared
     again while a message with the old meaning was under way.
     """
+    m = messages.alias("m")
     # D_KEYEXPR has no M flag.
-    by_sender = F.coalesce("key_mapping", F.lit(False))
+    by_sender = F.coalesce("m.key_mapping", F.lit(False))
+    scope = F.col("m.key_scope")
     # Null for those that name no id: they are not looked up.
-    id_ = F.when(F.col("key_scope") > 0, _id_of(F.col("side_id"), F.col("key_scope"), by_sender))
-    m = messages.withColumn("means", id_).alias("m")
+    id_ = F.when(scope > 0, _id_of(F.col("m.side_id"), scope, by_sender))
     means = _id_of(side_id(), F.col("expr_id"), F.col("by_sender"))
     a = F.broadcast(known.select(means.alias("means"), "alias", "first", "until")).alias("a")
-    by_sender = F.coalesce("m.key_mapping", F.lit(False))
     at = F.when(by_sender, place(F.col("m.sequence"), F.col("m.offset"))).otherwise(F.col("m.time"))
     valid = (F.col("a.first") <= at) & (at < F.col("a.until"))
-    joined = m.join(a, [F.col("m.means") == F.col("a.means"), valid], "left")
+    joined = m.join(a, [id_ == F.col("a.means"), valid], "left")
     suffix = F.coalesce("m.key_suffix", F.lit(""))
     key = (
         F.when(F.col("m.key_scope") == 0, suffix)

@@ -7,27 +7,61 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
+from zenwire.spark.schema import struct_of
 from zenwire.spark.tables.messages import network
 from zenwire.spark.tables.place import LINK, SEEN
+from zenwire.spark.tables.scan import Selection
 from zenwire.spark.tables.words import VALUE_COLUMNS, kind, received_at, value
 
 __all__ = ["key_stats", "latest", "samples"]
 
 _KEY: Final = ("key_scope", "key_suffix", "key_mapping")
 _COLUMNS: Final = (*SEEN, "body", *_KEY, *VALUE_COLUMNS)
+_NEEDS: Final[dict[str, tuple[str, ...]]] = {
+    "received_at": ("time",),
+    "key": (*_KEY, "sequence", "offset", "time"),
+    "key_fault": (*_KEY, "sequence", "offset", "time"),
+    "kind": ("body",),
+    "text": ("payload", "encoding"),
+    "value": ("payload", "encoding", "deserialized"),
+    "schema": ("encoding_schema",),
+    "ntp64": ("timestamp",),
+    "clock_id": ("timestamp_id",),
+    "congestion_control": ("qos",),
+    "express": ("qos",),
+    "priority": ("qos",),
+    "reliability": ("reliable",),
+}
+"""What columns are made of, where it is not their own name."""
+_PUSH: Final = frozenset({"PUSH"})
 _PERCENTILES: Final = (0.5, 0.9, 0.99)
 
 
-def samples(source: DataFrame) -> DataFrame:
+def samples(source: DataFrame, columns: tuple[str, ...] | None = None) -> DataFrame:
     """One row for each PUSH, on each link it crossed. ``source`` is ``batches`` or ``messages``.
 
     In order of ``sequence`` and ``offset`` within ``capture``, ``flow``, ``connection`` and
     ``side``. A ``key`` that cannot be known is null, and ``key_fault`` says why.
+
+    ``columns`` are those that are wanted. From ``batches`` the others are then not even made,
+    which Spark could not know if they were left out afterwards. Raises ValueError for one that
+    is not there.
     """
-    pushed = network(source, frozenset({"PUSH"}), _COLUMNS)
-    return pushed.select(
-        *SEEN, received_at(), "key", "key_fault", kind(F.col("body")).alias("kind"), *value()
-    )
+    told = kind(F.col("body")).alias("kind")
+    made: list[Column | str] = [*SEEN, received_at(), "key", "key_fault", told, *value()]
+    if columns is None:
+        return network(source, _PUSH, _COLUMNS).select(*made)
+    needed = {part for name in ("key", *columns) for part in _NEEDS.get(name, (name,))}
+    unknown = needed - set(_COLUMNS)
+    if unknown:
+        raise ValueError(f"samples has no column {', '.join(sorted(unknown))}")
+    # Spark checks even what is not selected, so what was left out is there as null.
+    present = tuple(name for name in _COLUMNS if name in needed)
+    pushed = network(source, _PUSH, present)
+    types = struct_of(Selection(_COLUMNS).schema)
+    left_out = [name for name in _COLUMNS if name not in present]
+    nulls = {name: F.lit(None).cast(types[name].dataType) for name in left_out}
+    return pushed.withColumns(nulls).select(*made).select(*columns)
 
 
 def _stamped() -> Column:
