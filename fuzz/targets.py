@@ -9,7 +9,7 @@ import json
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -229,6 +229,13 @@ def _captures() -> tuple[Seed, ...]:
 # The command.
 
 
+@cache
+def _inspect_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser()
+    inspect.arguments(parser)
+    return parser
+
+
 def _inspect(data: bytes) -> None:
     """All forms in turn, as text and as JSON."""
     forms = ["auto", *Form]
@@ -236,9 +243,8 @@ def _inspect(data: bytes) -> None:
     form = forms[choice % len(forms)]
     as_json, full = bool(choice & 64), bool(choice & 128)
     out, err = io.StringIO(), io.StringIO()
-    args = argparse.Namespace(
-        input=[data.hex(" ")], form=str(form), json=as_json, full=full, limit=50, layout=None
-    )
+    given = ["--as", str(form), "--limit", "50", "--", data.hex(" ")]
+    args = _inspect_parser().parse_args(["--json"] * as_json + ["--full"] * full + given)
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = inspect.run(args)
     equal("exit code", code in {0, 1} or not data, True)
