@@ -277,11 +277,6 @@ def test_a_key_expression_declared_in_pieces(conversation: Conversation) -> None
     del lost[1]
     used = [_frame(40, _push(1, "/x"), _push(2))]
     batches = conversation(*[(A, p) for p in [*pieces, *other, *lost, *used]])
-    flags = ("fragments", "declares")
-    if not set(flags) & set(batches.columns):
-        # As the source says it: a declaration in pieces is in no batch.
-        fragments = batches.sequence < 8
-        batches = batches.withColumns({"fragments": fragments, "declares": batches.sequence < 0})
     keys = [row["key"] for row in _rows(tables.samples(batches)) if row["sequence"] == 7]
     assert keys == ["declared/in/pieces/x", None]
 

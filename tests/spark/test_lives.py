@@ -9,6 +9,7 @@ import pytest
 
 from zenwire.spark.tables import keys, paths
 from zenwire.spark.tables.scan import Selection
+from zenwire.spark.tables.tasks import EDGES, Task
 from zenwire.wire.limits import KEY_SUFFIX_MAX
 
 Said = tuple[int, int, str, int, int, str]
@@ -22,10 +23,11 @@ def _alias_at(said: list[Said], side: int, id_: int, *, place: int = 0, time: in
         rows.append(
             {"capture": "x", "flow": 1, "connection": 0, "side": who, "time": at,
              "sequence": counts[who], "offset": 0, "message": "DECLARE", "body": body,
-             "expr_id": expr_id, "key_scope": scope, "key_suffix": suffix, "direction": None}
+             "expr_id": expr_id, "key_scope": scope, "key_suffix": suffix, "direction": None,
+             EDGES: False}
         )  # fmt: skip
         counts[who] += 1
-    schema = Selection(keys.ALIAS_COLUMNS).schema
+    schema = Task(Selection(keys.ALIAS_COLUMNS), edges=True).schema
     rows.sort(key=lambda row: (row["side"], row["sequence"]))
     # As they come from Spark: in record batches that are cut anywhere.
     batches = [pa.RecordBatch.from_pylist([row], schema) for row in rows]

@@ -9,17 +9,18 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
+from tests import recorded
 from tests.spark.conftest import CAPTURES
 from tests.unit.capture import writer as w
-from zenwire.capture import read_capture
+from zenwire.capture import SCHEMA, read_capture
+from zenwire.spark import tables
+from zenwire.spark.relation import options_of
 from zenwire.spark.schema import struct_of
-from zenwire.spark.source import BATCHES, CaptureReader, CaptureSource, Ranges
+from zenwire.spark.source import CaptureReader, CaptureSource, Ranges
 from zenwire.wire import decode_batch
-from zenwire.wire.batch import walk_low_latency
-from zenwire.wire.network import Declare
+from zenwire.wire.network import Push
 from zenwire.wire.transport import Fragment
 
-FLAGS = ("fragments", "declares")
 BOOKS = ("overhead", "repeated")
 
 
@@ -37,8 +38,8 @@ def test_the_rows_are_those_of_the_reader(spark: SparkSession, batches: DataFram
     path = str(CAPTURES / "udp.pcap")
     expected = pa.Table.from_batches(read_capture(path)).to_pylist()
     found = batches.where(batches.capture == path).toArrow().to_pylist()
-    assert batches.schema == struct_of(BATCHES)
-    assert [{name: row[name] for name in row if name not in FLAGS} for row in found] == expected
+    assert batches.schema == struct_of(SCHEMA)
+    assert found == expected
 
 
 def test_every_file_of_a_directory(spark: SparkSession, tmp_path: Path) -> None:
@@ -67,24 +68,26 @@ def test_small_files_share_tasks_and_large_ones_do_not(tmp_path: Path) -> None:
     assert named == [["c"], ["a", "b"], ["d"]]
 
 
-def test_ranges_of_a_file_larger_than_the_window(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def large(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, DataFrame]:
     """A session of 60 MB, in tasks of 16 MB."""
     packets = w.packets_of(CAPTURES / "fragmentation.pcap")
     later = []
     for turn in range(16):
         shifted = w.shift_sequences(packets, turn * 100_003)
         later += [w.Packet(p.time + turn * 10**11, p.data, p.original) for p in shifted]
-    path = tmp_path / "large.pcap"
+    path = tmp_path_factory.mktemp("large") / "large.pcap"
     path.write_bytes(w.pcap(later))
-    frame = spark.read.format("zenoh.capture").option("maxPartitionBytes", str(1 << 24))
-    read = frame.load(str(path))
+    read = spark.read.format("zenoh.capture").option("maxPartitionBytes", str(1 << 24))
+    return path, read.load(str(path))
+
+
+def test_ranges_of_a_file_larger_than_the_window(large: tuple[Path, DataFrame]) -> None:
+    path, read = large
     assert read.rdd.getNumPartitions() >= 3
     expected = pa.Table.from_batches(read_capture(path)).to_pylist()
     order = ("flow", "source_port", "connection", "sequence")
-    found = [
-        {name: row[name] for name in row if name not in FLAGS}
-        for row in read.where("fault is null").orderBy(*order).toArrow().to_pylist()
-    ]
+    found = read.where("fault is null").orderBy(*order).toArrow().to_pylist()
     expected = [row for row in expected if row["fault"] is None]
     assert found == sorted(expected, key=lambda row: [row[name] for name in order])
     total = read.select(
@@ -94,29 +97,32 @@ def test_ranges_of_a_file_larger_than_the_window(spark: SparkSession, tmp_path: 
     assert total[0] == path.stat().st_size
 
 
-def flags_of(row: dict[str, Any]) -> tuple[bool, bool]:
-    if row["bytes"] is None or row["scouting"]:
-        return False, False
-    if row["compression"]:
-        return True, True
-    if row["lowlatency"]:
-        messages = [found.message for found in walk_low_latency(row["bytes"])]
-        return False, any(isinstance(message, Declare) for message in messages)
-    messages = decode_batch(row["bytes"])
-    inner = [one for message in messages for one in getattr(message, "messages", ())]
-    return (
-        any(isinstance(message, Fragment) for message in messages),
-        any(isinstance(message, Declare) for message in [*messages, *inner]),
-    )
+def test_what_is_made_where_it_is_read_is_the_same(large: tuple[Path, DataFrame]) -> None:
+    """Of all rows of the source at the source, and of rows that Spark has moved about."""
+    read = large[1]
+    moved = tables.spread(read, 5)
+    assert options_of(read) is not None
+    assert options_of(moved) is None
+    for table in (tables.samples, tables.declarations, tables.malformed, tables.losses):
+        made = [_digests(table(source)) for source in (read, moved)]
+        assert made[0] == made[1], table.__name__
+    # Messages in pieces, some of them in two ranges.
+    assert tables.samples(read).count() == 16 * _samples_of("fragmentation")
 
 
-def test_flags_say_what_is_in_a_batch(batches: DataFrame) -> None:
-    found = batches.toArrow().to_pylist()
-    for row in found:
-        assert (row["fragments"], row["declares"]) == flags_of(row)
-    assert (
-        {row["fragments"] for row in found} == {row["declares"] for row in found} == {True, False}
-    )
+def _digests(table: DataFrame) -> list[int]:
+    plain = [name for name, kind in table.dtypes if kind != "variant"]
+    return sorted(row[0] for row in table.select(F.xxhash64(*plain)).collect())
+
+
+def _samples_of(name: str) -> int:
+    """Of both links that a sample crosses, by the codec for objects."""
+    found = 0
+    for batch in recorded.batches(CAPTURES / f"{name}.pcap"):
+        for message in decode_batch(batch.data):
+            last = isinstance(message, Fragment) and not message.more
+            found += isinstance(message, Push) or last
+    return found
 
 
 @pytest.mark.parametrize("pushed", ["true", "false"])
@@ -126,10 +132,10 @@ def test_conditions_of_one_scan_do_not_touch_another(
     spark.conf.set("spark.sql.python.filterPushdown.enabled", pushed)
     try:
         frame = spark.read.format("zenoh.capture").load(str(CAPTURES / "*.pcap"))
-        found = frame.where("declares").unionByName(frame.where("fragments")).count()
+        found = frame.where("scouting").unionByName(frame.where("sequence = 1")).count()
     finally:
         spark.conf.unset("spark.sql.python.filterPushdown.enabled")
-    assert found == batches.where("declares").count() + batches.where("fragments").count()
+    assert found == batches.where("scouting").count() + batches.where("sequence = 1").count()
 
 
 def test_files_of_a_rotation_are_one_capture(spark: SparkSession, tmp_path: Path) -> None:

@@ -166,7 +166,9 @@ def _settings(app: str, master: str, scratch: Path) -> dict[str, str]:
         "spark.master": master,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging}",
+        # Arrow's Java code checks every single access, of buffers that this project's code made.
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging} "
+        "-Darrow.enable_unsafe_memory_access=true",
         "spark.local.dir": str(scratch / "spill"),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.session.timeZone": "UTC",

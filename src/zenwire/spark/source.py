@@ -2,7 +2,8 @@
 
 Options: ``path`` (or several, as ``load`` takes them) names files, directories or patterns;
 ``maxPartitionBytes`` is how much one task reads, of small files together or of a large one;
-``rotating`` says that the files continue one another, as ``tcpdump -C`` writes them.
+``rotating`` says that the files continue one another, as ``tcpdump -C`` writes them. ``task`` is
+what the tables ask for instead of ``batches`` (``spark/tables/tasks.py``).
 """
 
 from __future__ import annotations
@@ -13,14 +14,12 @@ import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote, urlsplit
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import (
     DataSource,
@@ -32,29 +31,16 @@ from pyspark.sql.types import StructType
 
 from zenwire.capture import SCHEMA, Part, Range, index, read_range
 from zenwire.capture.rotation import check, in_turn
-from zenwire.columns import Scanner, Spans
 from zenwire.errors import CaptureError
+from zenwire.spark.relation import SOURCE
 from zenwire.spark.schema import struct_of
-from zenwire.wire.define import spec_of
-from zenwire.wire.network import Declare
-from zenwire.wire.transport import Fragment
+from zenwire.spark.tables.tasks import Task
 
-__all__ = ["BATCHES", "CaptureReader", "CaptureSource", "Ranges", "register", "rows_of"]
+__all__ = ["CaptureReader", "CaptureSource", "Ranges", "register", "rows_of"]
 
 MAX_PARTITION_BYTES: Final = 64 << 20
-
-BATCHES: Final = pa.schema(
-    [
-        *SCHEMA,
-        # Whether a FRAGMENT or a DECLARE is in it, true where it is compressed: one may be.
-        pa.field("fragments", pa.bool_(), nullable=False),
-        pa.field("declares", pa.bool_(), nullable=False),
-    ]
-)
-"""What the source gives: the ``batches`` table, and what tells which of them are wanted."""
-
-_FRAGMENT: Final = np.uint64(spec_of(Fragment).id)
-_DECLARE: Final = np.uint64(spec_of(Declare).id)
+_INDEXED: Final[dict[object, tuple[Range, ...]]] = {}
+_INDEXED_MAX: Final = 16
 
 
 def register(spark: SparkSession) -> None:
@@ -67,16 +53,22 @@ class CaptureSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        return "zenoh.capture"
+        return SOURCE
 
     def schema(self) -> StructType:
-        return struct_of(BATCHES)
+        task = self._task()
+        return struct_of(SCHEMA if task is None else task.schema)
+
+    def _task(self) -> Task | None:
+        text = self.options.get("task")
+        return None if text is None else Task.from_text(text)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return CaptureReader(
             paths_of(self.options),
             positive(self.options, "maxPartitionBytes", MAX_PARTITION_BYTES),
             rotating=_flag(self.options, "rotating"),
+            task=self._task(),
         )
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
@@ -107,7 +99,15 @@ class CaptureReader(DataSourceReader):
     (seen with 4.3), and a table is made of several scans.
     """
 
-    def __init__(self, paths: list[str], partition_bytes: int, *, rotating: bool = False) -> None:
+    def __init__(
+        self,
+        paths: list[str],
+        partition_bytes: int,
+        *,
+        rotating: bool = False,
+        task: Task | None = None,
+    ) -> None:
+        self._task = task
         self._paths = paths
         self._partition_bytes = partition_bytes
         self._rotating = rotating
@@ -142,66 +142,35 @@ class CaptureReader(DataSourceReader):
         if not captures:
             return []
         with ThreadPoolExecutor(min(len(captures), os.cpu_count() or 1)) as threads:
-            found = threads.map(lambda some: index(some, self._partition_bytes), captures)
-            return [one.ranges for one in found]
+            return list(threads.map(self._index, captures))
+
+    def _index(self, capture: Range) -> tuple[Range, ...]:
+        # Several scans make a table, and one process may plan them all.
+        stats = [Path(part.path).stat() for part in capture.parts]
+        key = capture, self._partition_bytes, *((s.st_ino, s.st_size, s.st_mtime_ns) for s in stats)
+        found = _INDEXED.get(key)
+        if found is None:
+            found = index(capture, self._partition_bytes).ranges
+            if len(_INDEXED) >= _INDEXED_MAX:
+                _INDEXED.clear()
+            _INDEXED[key] = found
+        return found
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Ranges)
-        return rows_of(partition)
+        if self._task is None:
+            return rows_of(partition)
+        # What a range holds of a stream is all of it from the first batch to the last.
+        made = (self._task.read(read_range(some), in_order=True) for some in partition.ranges)
+        return chain.from_iterable(made)
 
 
 def rows_of(partition: Ranges) -> Iterator[pa.RecordBatch]:
     """What a task gives."""
     if partition.faults is not None:
-        yield _flagged(partition.faults)
+        yield partition.faults
     for some in partition.ranges:
-        yield from map(_flagged, read_range(some))
-
-
-# What is in a batch.
-
-
-@cache
-def _scanner() -> Scanner:
-    return Scanner()
-
-
-def _flagged(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The same rows with ``fragments`` and ``declares``."""
-    data = batch.column("bytes")
-    flags = np.zeros((2, batch.num_rows), np.bool_)
-    compressed = _true(batch.column("compression"))
-    flags[:, compressed] = True
-    # Rows of faults have no bytes, and those of scouting other messages.
-    read = data.is_valid().to_numpy(zero_copy_only=False) & ~compressed
-    read &= ~_true(batch.column("scouting"))
-    low_latency = _true(batch.column("lowlatency"))
-    if read.any():
-        offsets = np.frombuffer(data.buffers()[1], np.int32)[
-            data.offset : data.offset + len(data) + 1
-        ]
-        content = np.frombuffer(data.buffers()[2], np.uint8)
-        for mask, is_low in ((read & ~low_latency, False), (read & low_latency, True)):
-            rows = np.flatnonzero(mask)
-            if len(rows):
-                spans = Spans(offsets[:-1][rows], offsets[1:][rows])
-                for scan in _scanner().scan(content, spans, low_latency=is_low):
-                    batches = scan.transport.fixed("batch")
-                    flags[0, rows[batches[scan.transport.message == _FRAGMENT]]] = True
-                    frames = scan.network.fixed("frame")[scan.network.message == _DECLARE]
-                    # A message that is in no FRAME names its batch itself.
-                    of = np.where(frames < 0, -1 - frames, 0)
-                    of[frames >= 0] = batches[frames[frames >= 0]]
-                    flags[1, rows[of]] = True
-    columns = [*batch.columns, pa.array(flags[0]), pa.array(flags[1])]
-    return pa.RecordBatch.from_arrays(columns, schema=BATCHES)
-
-
-def _true(flags: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    known: np.ndarray[Any, np.dtype[np.bool_]] = pc.fill_null(flags, fill_value=False).to_numpy(
-        zero_copy_only=False
-    )
-    return known
+        yield from read_range(some)
 
 
 # Options and files.

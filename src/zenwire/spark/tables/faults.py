@@ -1,8 +1,9 @@
-"""What no message could be made of, inside a task: what ``mapInArrow`` calls."""
+"""What no message could be made of."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -11,12 +12,12 @@ import pyarrow.compute as pc
 
 from zenwire.columns import Scan, arrow
 from zenwire.errors import DecodeError, Fault
-from zenwire.spark.tables.scan import CONTEXT, BadBlock, scans, true
+from zenwire.spark.tables.input import CONTEXT, INPUT, BadBlock, true
 from zenwire.wire import decode
 from zenwire.wire.define import spec_of
 from zenwire.wire.transport import Close
 
-__all__ = ["MALFORMED", "malformed_rows"]
+__all__ = ["MALFORMED", "Malformed"]
 
 MALFORMED: Final = pa.schema(
     [
@@ -33,28 +34,42 @@ MALFORMED: Final = pa.schema(
 _CLOSE: Final = spec_of(Close).id
 
 
-def malformed_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What no message could be made of, with the bytes."""
-    for batch in batches:
-        yield from _malformed_scouting(batch)
-        bad_blocks: list[BadBlock] = []
-        for rows, scan in scans(batch, bad_blocks):
-            found = arrow.malformed(scan)
-            if found.num_rows:
-                yield _malformed(rows, scan, found)
-            yield from _void(rows, scan)
-        if bad_blocks:
-            rows = pa.RecordBatch.from_pylist([dict(bad.row) for bad in bad_blocks], batch.schema)
-            yield _faults(
-                rows.select(CONTEXT.names),
-                "transport",
-                [bad.error.fault for bad in bad_blocks],
-                (
-                    pa.array([bad.error.offset for bad in bad_blocks], pa.int32()),
-                    pa.array([0] * len(bad_blocks), pa.int32()),
-                ),
-                rows.column("bytes"),
-            )
+@dataclass(frozen=True)
+class Malformed:
+    """Takes scans, and gives what they could not read with the bytes."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        return MALFORMED
+
+    def to_plain(self) -> None:
+        """There is one of it."""
+
+    def of(self, rows: pa.RecordBatch, scan: Scan) -> Iterator[pa.RecordBatch]:
+        found = arrow.malformed(scan)
+        if found.num_rows:
+            yield _malformed(rows, scan, found)
+        yield from _void(rows, scan)
+
+    def of_bad_blocks(self, blocks: list[BadBlock]) -> Iterator[pa.RecordBatch]:
+        """Those that did not expand."""
+        if not blocks:
+            return
+        rows = pa.RecordBatch.from_pylist([dict(bad.row) for bad in blocks], INPUT)
+        yield _faults(
+            rows.select(CONTEXT.names),
+            "transport",
+            [bad.error.fault for bad in blocks],
+            (
+                pa.array([bad.error.offset for bad in blocks], pa.int32()),
+                pa.array([0] * len(blocks), pa.int32()),
+            ),
+            rows.column("bytes"),
+        )
+
+    def of_scouting(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Datagrams that are no scouting message."""
+        return _malformed_scouting(batch)
 
 
 def _malformed(rows: pa.RecordBatch, scan: Scan, found: pa.RecordBatch) -> pa.RecordBatch:

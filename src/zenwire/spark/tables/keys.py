@@ -11,12 +11,16 @@ from operator import itemgetter
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
 from zenwire.spark.schema import struct_of
-from zenwire.spark.tables.place import LINK, place, side_id
-from zenwire.spark.tables.scan import CONTEXT
+from zenwire.spark.tables.fragments import Broken, stitched
+from zenwire.spark.tables.input import CONTEXT, scans, side_ids
+from zenwire.spark.tables.place import LINK, SIDE, lanes, place, scan
+from zenwire.spark.tables.scan import Selection, key_ids
+from zenwire.spark.tables.tasks import EDGES, Task
 from zenwire.wire.limits import KEY_SUFFIX_MAX
 
 __all__ = ["ALIAS_COLUMNS", "aliases", "with_keys"]
@@ -44,22 +48,27 @@ _ALIASES: Final = pa.schema(
         # From the first to before the last: places in the stream, or times, if not by_sender.
         pa.field("first", pa.int64()),
         pa.field("until", pa.int64()),
+        # All of that but the times as one number, which messages have too.
+        pa.field("means", pa.int64()),
     ]
 )
+_BODIES: Final = ("D_KEYEXPR", "U_KEYEXPR")
+_DECLARES: Final = Selection(ALIAS_COLUMNS, network=frozenset({"DECLARE"}))
 _NEVER: Final = 2**63 - 1
 _ROWS: Final = 4096
 """Of a record batch, at least."""
 
 
-def aliases(declares: DataFrame) -> DataFrame:
-    """When each id of each direction stood for what. ``declares`` has ``ALIAS_COLUMNS``.
+def aliases(batches: DataFrame) -> DataFrame:
+    """When each id of each direction stood for what: ``_ALIASES``.
 
     A connection declares few ids, so one task reads them in their order. Many connections share a
-    call: a call for each would cost more than all that they say.
+    call: a call for each would cost more than all that they say. A declaration may have come in
+    pieces, to several tasks.
     """
-    said = declares.where(F.col("body").isin("D_KEYEXPR", "U_KEYEXPR"))
-    ordered = said.repartition(*LINK).sortWithinPartitions(*LINK, "side", "sequence", "offset")
-    return ordered.mapInArrow(_spans, struct_of(_ALIASES))
+    found = scan(batches, Task(_DECLARES, edges=True))
+    said = found.where(F.col(EDGES) | F.col("body").isin(*_BODIES))
+    return lanes(said).mapInArrow(_spans, struct_of(_ALIASES))
 
 
 @dataclass(eq=False)
@@ -78,18 +87,46 @@ class _Life:
 
 
 def _spans(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows come sorted by connection, side and place."""
-    said = (row for batch in batches for row in batch.to_pylist())
+    """Rows come sorted by connection; runs of pieces by lane and place."""
     told: list[dict[str, Any]] = []
-    for key, rows in groupby(said, key=itemgetter(*LINK)):
-        lives = _lives(rows)
+    for key, rows in groupby(_rows(batches), key=itemgetter(*LINK)):
+        lives = _lives(_said(rows))
         _resolve(lives)
         link = dict(zip(LINK, key, strict=True))
         told += [link | span for each in lives.values() for span in _told(each)]
         if len(told) >= _ROWS:
-            yield pa.RecordBatch.from_pylist(told, _ALIASES)
+            yield _record_batch(told)
             told.clear()
-    yield pa.RecordBatch.from_pylist(told, _ALIASES)
+    yield _record_batch(told)
+
+
+def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
+    for batch in batches:
+        # Runs are rare, and have many columns.
+        plain = not pc.any(batch.column(EDGES)).as_py()
+        yield from (batch.select([*ALIAS_COLUMNS, EDGES]) if plain else batch).to_pylist()
+
+
+def _said(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Declarations of one connection in order of side and place."""
+    said: list[dict[str, Any]] = []
+    runs: list[dict[str, Any]] = []
+    for row in rows:
+        (runs if row[EDGES] else said).append(row)
+    for whole in stitched(runs):
+        if not isinstance(whole, Broken):
+            found = [batch for rows, scan in scans(whole) for batch in _DECLARES.of(rows, scan)]
+            said += [row for each in found for row in each.to_pylist() if row["body"] in _BODIES]
+    return sorted(said, key=itemgetter("side", "sequence", "offset"))
+
+
+def _record_batch(told: list[dict[str, Any]]) -> pa.RecordBatch:
+    found = pa.RecordBatch.from_pylist(told, _ALIASES)
+    ids = side_ids(*(found.column(name) for name in SIDE))
+    by_sender = found.column("by_sender").to_numpy(zero_copy_only=False)
+    means = key_ids(ids.to_numpy(), found.column("expr_id").to_numpy(), by_sender)
+    at = _ALIASES.get_field_index("means")
+    return found.set_column(at, _ALIASES.field(at), pa.array(means))
 
 
 def _lives(rows: Iterable[dict[str, Any]]) -> dict[tuple[int, int], list[_Life]]:
@@ -164,7 +201,7 @@ def _told(lives: list[_Life]) -> Iterator[dict[str, Any]]:
 
 
 def with_keys(messages: DataFrame, known: DataFrame) -> DataFrame:
-    """``key`` instead of ``side_id``; ``key_fault`` for a scope that nothing is known about.
+    """``key`` instead of ``key_id``; ``key_fault`` for a scope that nothing is known about.
 
     The sender's ids are compared by place in the stream, which is exact. For the receiver's, which
     were declared in the other direction, the time of capture is the only order there is: such an
@@ -174,14 +211,10 @@ def with_keys(messages: DataFrame, known: DataFrame) -> DataFrame:
     m = messages.alias("m")
     # D_KEYEXPR has no M flag.
     by_sender = F.coalesce("m.key_mapping", F.lit(False))
-    scope = F.col("m.key_scope")
-    # Null for those that name no id: they are not looked up.
-    id_ = F.when(scope > 0, _id_of(F.col("m.side_id"), scope, by_sender))
-    means = _id_of(side_id(), F.col("expr_id"), F.col("by_sender"))
-    a = F.broadcast(known.select(means.alias("means"), "alias", "first", "until")).alias("a")
+    a = F.broadcast(known.select("means", "alias", "first", "until")).alias("a")
     at = F.when(by_sender, place(F.col("m.sequence"), F.col("m.offset"))).otherwise(F.col("m.time"))
     valid = (F.col("a.first") <= at) & (at < F.col("a.until"))
-    joined = m.join(a, [id_ == F.col("a.means"), valid], "left")
+    joined = m.join(a, [F.col("m.key_id") == F.col("a.means"), valid], "left")
     suffix = F.coalesce("m.key_suffix", F.lit(""))
     key = (
         F.when(F.col("m.key_scope") == 0, suffix)
@@ -197,10 +230,5 @@ def with_keys(messages: DataFrame, known: DataFrame) -> DataFrame:
         F.lit(" in this capture"),
     )
     fault = F.when((F.col("m.key_scope") > 0) & F.col("a.alias").isNull(), unknown)
-    own = [F.col(f"m.{name}") for name in messages.columns if name != "side_id"]
+    own = [F.col(f"m.{name}") for name in messages.columns if name != "key_id"]
     return joined.select(*own, key, fault.alias("key_fault"))
-
-
-def _id_of(side: Column, expr_id: Column, by_sender: Column) -> Column:
-    """One number instead of three: Spark looks such up much faster than rows of text."""
-    return F.xxhash64(side, expr_id.cast("bigint"), by_sender)

@@ -7,11 +7,12 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
+from zenwire.spark.schema import struct_of
 from zenwire.spark.tables.accounts import LOSSLESS
-from zenwire.spark.tables.fragments import chains
 from zenwire.spark.tables.messages import network, transport
-from zenwire.spark.tables.place import LANE, LINK, SEEN, SIDE, place
+from zenwire.spark.tables.place import LANE, LINK, SEEN, SIDE, place, stitch
 from zenwire.spark.tables.sessions import handshakes
+from zenwire.spark.tables.tasks import BROKEN, broken
 from zenwire.wire.values import Resolution
 
 __all__ = ["losses"]
@@ -128,25 +129,18 @@ def _of_sources(source: DataFrame) -> DataFrame:
 
 
 def _of_fragments(batches: DataFrame) -> DataFrame:
-    broken = chains(batches).where(~F.col("complete"))
-    own = [name for name in SEEN if name not in SIDE]
-    grouped = broken.groupBy(*LANE, "chain").agg(
-        F.max_by(F.struct(*own), place()).alias("last"),
-        F.bool_or("drop").alias("given_up"),
-        F.min_by("sn", place()).alias("from_sn"),
-        F.max_by("sn", place()).alias("to_sn"),
-        F.count("*").alias("count"),
-    )
+    found = stitch(batches).mapInArrow(broken, struct_of(BROKEN))
     reason = F.when(F.col("given_up"), F.lit("given up by the sender")).otherwise(
         F.lit("pieces are missing")
     )
-    return grouped.select(
-        *LANE,
-        "last.*",
+    return found.select(
+        *SEEN,
+        "reliable",
+        "priority",
         F.lit("fragments").alias("kind"),
         reason.alias("reason"),
         "from_sn",
-        "to_sn",
+        F.col("sn").alias("to_sn"),
         "count",
     )
 

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
 from zenwire.spark.schema import struct_of
-from zenwire.spark.tables.faults import MALFORMED, malformed_rows
-from zenwire.spark.tables.fragments import reassembled
-from zenwire.spark.tables.keys import ALIAS_COLUMNS, aliases, with_keys
-from zenwire.spark.tables.place import holding, scan, taken
-from zenwire.spark.tables.scan import INPUT, MESSAGES, Selection
-from zenwire.wire.define import spec_of
-from zenwire.wire.network import Declare
+from zenwire.spark.tables.faults import Malformed
+from zenwire.spark.tables.keys import aliases, with_keys
+from zenwire.spark.tables.place import scan, stitch
+from zenwire.spark.tables.scan import MESSAGES, Selection
+from zenwire.spark.tables.tasks import Stitching, Task
 
 __all__ = ["is_messages", "malformed", "messages", "network", "transport"]
-
-_DECLARE: Final = frozenset({"DECLARE"})
 
 
 def messages(batches: DataFrame) -> DataFrame:
@@ -27,11 +21,9 @@ def messages(batches: DataFrame) -> DataFrame:
     A message that came in pieces has a row besides those of its FRAGMENTs, at the place of the
     last one. ``fields`` is a VARIANT of everything that a message says, where columns do not.
     """
-    names = (*MESSAGES.names, "side_id")
-    everything = Selection(names, network=None, transport=None, scouting=True)
-    whole = Selection(names, network=None)
-    found = scan(taken(batches), everything).unionByName(scan(reassembled(batches), whole))
-    return with_keys(found, _aliases(batches)).withColumn("fields", F.try_parse_json("fields"))
+    names = (*MESSAGES.names, "key_id")
+    found = _all_of(batches, Selection(names, network=None, transport=None, scouting=True))
+    return with_keys(found, aliases(batches)).withColumn("fields", F.try_parse_json("fields"))
 
 
 def network(source: DataFrame, names: frozenset[str], columns: tuple[str, ...]) -> DataFrame:
@@ -42,9 +34,8 @@ def network(source: DataFrame, names: frozenset[str], columns: tuple[str, ...]) 
     if is_messages(source):
         chosen = (F.col("layer") == "network") & F.col("message").isin(*names)
         return source.where(chosen).select(*columns, "key", "key_fault")
-    selection = Selection((*columns, "side_id"), network=names)
-    found = scan(taken(source), selection).unionByName(scan(reassembled(source), selection))
-    return with_keys(found, _aliases(source))
+    found = _all_of(source, Selection((*columns, "key_id"), network=names))
+    return with_keys(found, aliases(source))
 
 
 def transport(source: DataFrame, names: frozenset[str], columns: tuple[str, ...]) -> DataFrame:
@@ -52,7 +43,7 @@ def transport(source: DataFrame, names: frozenset[str], columns: tuple[str, ...]
     if is_messages(source):
         chosen = (F.col("layer") == "transport") & F.col("message").isin(*names)
         return source.where(chosen).select(*columns)
-    found = scan(taken(source), Selection(columns, transport=names))
+    found = scan(source, Task(Selection(columns, transport=names)))
     if "fields" in columns:
         found = found.withColumn("fields", F.try_parse_json("fields"))
     return found
@@ -63,11 +54,11 @@ def is_messages(source: DataFrame) -> bool:
     return "layer" in source.columns
 
 
-def _aliases(batches: DataFrame) -> DataFrame:
-    """What ids stood for; a declaration may have come in pieces."""
-    selection = Selection(ALIAS_COLUMNS, network=_DECLARE)
-    whole = scan(taken(holding(batches, "declares")), selection)
-    return aliases(whole.unionByName(scan(reassembled(batches, spec_of(Declare).id), selection)))
+def _all_of(batches: DataFrame, rows: Selection | Malformed) -> DataFrame:
+    """Of what is whole in a task, and of what came in pieces to several."""
+    types = struct_of(rows.schema)
+    over_tasks = stitch(batches).mapInArrow(Stitching(rows), types)
+    return scan(batches, Task(rows)).unionByName(over_tasks)
 
 
 def malformed(batches: DataFrame) -> DataFrame:
@@ -78,5 +69,4 @@ def malformed(batches: DataFrame) -> DataFrame:
     was put together from FRAGMENTs, which are messages themselves. What follows a CLOSE is void to
     nodes, and ``trailing`` here.
     """
-    given = taken(batches).unionByName(reassembled(batches)).select(*INPUT)
-    return given.mapInArrow(malformed_rows, struct_of(MALFORMED))
+    return _all_of(batches, Malformed())

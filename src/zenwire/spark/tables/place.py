@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
+from zenwire.spark.relation import SOURCE, options_of
 from zenwire.spark.schema import struct_of
-from zenwire.spark.tables.scan import INPUT, Selection
+from zenwire.spark.tables.input import BATCH
+from zenwire.spark.tables.scan import Selection
+from zenwire.spark.tables.tasks import Task
 
-__all__ = ["LANE", "LINK", "SEEN", "SIDE", "holding", "place", "scan", "side_id", "spread", "taken"]
+__all__ = ["LANE", "LINK", "SEEN", "SIDE", "lanes", "place", "scan", "spread", "stitch"]
 
 LINK: Final = ("capture", "flow", "connection")
 SIDE: Final = (*LINK, "side")
@@ -29,11 +32,6 @@ def place(sequence: Column | None = None, offset: Column | None = None) -> Colum
     return F.shiftleft(sequence, 16) + offset
 
 
-def side_id() -> Column:
-    """One number for what ``SIDE`` says: 64 bits, so that two are never the same in practice."""
-    return F.xxhash64(*SIDE)
-
-
 def spread(batches: DataFrame, partitions: int | None = None) -> DataFrame:
     """The same batches over more tasks, in runs of 64: for a source that gives too few partitions.
 
@@ -47,24 +45,23 @@ def spread(batches: DataFrame, partitions: int | None = None) -> DataFrame:
     return batches.repartition(partitions, *run)
 
 
-def holding(batches: DataFrame, flag: str) -> DataFrame:
-    """The batches that have a ``fragments`` or ``declares`` flag; all, where none was written."""
-    return batches.where(F.col(flag)) if flag in batches.columns else batches
+def scan(batches: DataFrame, task: Task) -> DataFrame:
+    """What a task makes of the batches, in parallel over them."""
+    options = options_of(batches)
+    if options is None:
+        return batches.select(*BATCH).mapInArrow(task, struct_of(task.schema))
+    read = batches.sparkSession.read.format(SOURCE).options(**options)
+    return read.option("task", task.to_text()).load()
 
 
-def taken(batches: DataFrame) -> DataFrame:
-    """The batches as a scan takes them."""
-    higher = F.struct("source", "source_port") > F.struct("target", "target_port")
-    known = batches.where(F.col("bytes").isNotNull()).withColumn("side", higher.cast("tinyint"))
-    return known.withColumn("side_id", side_id()).select(
-        *INPUT[:-4],
-        F.lit(None).cast("int").alias("at"),
-        F.lit(None).cast("bigint").alias("sn"),
-        F.lit(None).cast("boolean").alias("reliable"),
-        F.lit(None).cast("int").alias("priority"),
+def stitch(batches: DataFrame) -> DataFrame:
+    """What tasks left of messages in pieces, lane by lane and in order."""
+    return lanes(scan(batches, Task(Selection(()), edges=True)))
+
+
+def lanes(runs: DataFrame) -> DataFrame:
+    """``runs`` as they are joined: by lane, in order, knowing whether it marks first pieces."""
+    ordered = runs.repartition(*LINK).withColumn(
+        "marked", F.bool_or("marked").over(Window.partitionBy(*LANE))
     )
-
-
-def scan(batches: DataFrame, selection: Selection) -> DataFrame:
-    """The chosen messages of what ``taken`` gave, in parallel over it."""
-    return batches.select(*INPUT).mapInArrow(selection, struct_of(selection.schema))
+    return ordered.sortWithinPartitions(*LANE, "first_place")

@@ -1,4 +1,4 @@
-"""Batches to messages inside a task: what ``mapInArrow`` calls.
+"""Scans to messages: which, and which columns of them.
 
 Everything here works on whole record batches; Python objects are made only for messages that are
 rare and have no columns (INIT, OPEN, JOIN, INTEREST, OAM, scouting).
@@ -10,17 +10,17 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zenwire.columns import NETWORK, TRANSPORT, Rows, Scan, Scanner, Spans, arrow
+from zenwire.columns import NETWORK, TRANSPORT, Rows, Scan, arrow
 from zenwire.errors import DecodeError
 from zenwire.spark.serialized import Type, json_of, parse_type
-from zenwire.spark.tables.expand import expanded
+from zenwire.spark.tables.input import CONTEXT, BadBlock, mixed, true
 from zenwire.wire import decode, decode_linkstate
 from zenwire.wire.define import messages, spec_of
 from zenwire.wire.encoding import ENCODINGS
@@ -29,36 +29,9 @@ from zenwire.wire.network import Declare, Oam
 from zenwire.wire.plain import to_plain
 from zenwire.wire.values import ZenohId
 
-__all__ = ["CONTEXT", "INPUT", "MESSAGES", "BadBlock", "Selection", "scans", "true"]
+__all__ = ["MESSAGES", "Selection", "key_ids"]
 
-CONTEXT: Final = pa.schema(
-    [
-        pa.field("capture", pa.string()),
-        pa.field("flow", pa.int64()),
-        pa.field("connection", pa.int32()),
-        pa.field("direction", pa.string()),
-        # 0 or 1, also where the direction is not known: whether the sender's address is the higher.
-        pa.field("side", pa.int8()),
-        pa.field("time", pa.int64()),
-        pa.field("sequence", pa.int64()),
-    ]
-)
-"""Where a message was seen: columns of its batch."""
-
-INPUT: Final = (
-    *CONTEXT.names,
-    "side_id",
-    "bytes",
-    "scouting",
-    "lowlatency",
-    "compression",
-    # Of the last FRAGMENT, where the bytes are a message that was put together; else null.
-    "at",
-    "sn",
-    "reliable",
-    "priority",
-)
-"""What a scan is given."""
+Int64 = npt.NDArray[np.int64]
 
 _UNCOMMON: Final = frozenset(
     [
@@ -100,10 +73,9 @@ MESSAGES: Final = pa.schema(
 
 _BESIDES: Final = pa.schema(
     [
-        # One number for capture, flow, connection and side: joins are faster by it.
         pa.field("side_id", pa.int64()),
-        # The first byte that a FRAGMENT carries: of the first piece, the header of the message.
-        pa.field("head", pa.int32()),
+        # What a key expression begins with: the id, whose it is, and where; null if none.
+        pa.field("key_id", pa.int64()),
     ]
 )
 """What a scan can give besides, for the tables alone."""
@@ -111,11 +83,6 @@ _FIELDS: Final = {field.name: field for schema in (MESSAGES, _BESIDES) for field
 _SHIFT: Final = 32
 _DECLARE: Final = spec_of(Declare).id
 _SERIALIZED: Final = ENCODINGS.index("zenoh/serialized")
-
-
-@cache
-def _scanner() -> Scanner:
-    return Scanner()
 
 
 @cache
@@ -141,17 +108,38 @@ class Selection:
     def schema(self) -> pa.Schema:
         return pa.schema([_FIELDS[name] for name in self.columns])
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for rows, scan in scans(batch):
-                yield from self._layer(rows, scan, "transport", self.transport)
-                yield from self._layer(rows, scan, "network", self.network)
-            if self.scouting:
-                yield from self._scouting(batch)
+    def to_plain(self) -> dict[str, Any]:
+        return {
+            "columns": list(self.columns),
+            "network": None if self.network is None else sorted(self.network),
+            "transport": None if self.transport is None else sorted(self.transport),
+            "scouting": self.scouting,
+        }
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> Selection:
+        network, transport = (
+            None if plain[layer] is None else frozenset(plain[layer])
+            for layer in ("network", "transport")
+        )
+        return cls(tuple(plain["columns"]), network, transport, plain["scouting"])
+
+    def of(self, rows: pa.RecordBatch, scan: Scan) -> Iterator[pa.RecordBatch]:
+        """What a scan of these rows, which are ``INPUT``, holds of it."""
+        # A message that came in pieces is one of the network.
+        if rows.column("at").null_count:
+            yield from self._layer(rows, scan, "transport", self.transport)
+        yield from self._layer(rows, scan, "network", self.network)
+
+    def of_bad_blocks(self, blocks: list[BadBlock]) -> Iterator[pa.RecordBatch]:
+        """Those are in ``malformed``."""
+        return iter(())
 
     def _layer(
         self, rows: pa.RecordBatch, scan: Scan, layer: str, names: frozenset[str] | None
     ) -> Iterator[pa.RecordBatch]:
+        if names is not None and not names:
+            return
         of_network = layer == "network"
         chosen = _chosen(scan.network if of_network else scan.transport, layer, names)
         if not chosen.count:
@@ -165,8 +153,8 @@ class Selection:
         wanted = {"batch", "offset", "length", "message"} | (have & set(self.columns))
         if of_network:
             wanted.add("body")
-        elif "head" in self.columns:
-            wanted.add("payload")
+            if "key_id" in self.columns:
+                wanted |= {"key_scope", "key_mapping"}
         if "deserialized" in self.columns and of_network:
             wanted |= {"payload", "encoding", "encoding_schema", "shm"}
         if "fields" in self.columns and of_network:
@@ -174,7 +162,10 @@ class Selection:
         found = (arrow.network if of_network else arrow.transport)(scan, sorted(wanted))
         yield _Output(rows, scan, layer, found).batch(self.schema)
 
-    def _scouting(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    def of_scouting(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The same for scouting, which has no batches: each datagram is a message."""
+        if not self.scouting:
+            return
         rows = batch.filter(true(batch.column("scouting")))
         found = []
         for row in rows.to_pylist():
@@ -188,60 +179,6 @@ class Selection:
             found.append({name: told.get(name) for name in self.columns})
         if found:
             yield pa.RecordBatch.from_pylist(found, self.schema)
-
-
-@dataclass(frozen=True)
-class BadBlock:
-    """A compressed batch that does not expand."""
-
-    row: dict[str, object]
-    error: DecodeError
-
-
-# --- from record batches to scans ---------------------------------------------------------------
-
-
-def scans(
-    batch: pa.RecordBatch, bad_blocks: list[BadBlock] | None = None
-) -> Iterator[tuple[pa.RecordBatch, Scan]]:
-    """(rows, scan of their bytes), for each way in which batches are wrapped."""
-    plain = pc.invert(true(batch.column("scouting")))
-    lowlatency = pc.and_(plain, true(batch.column("lowlatency")))
-    compressed = pc.and_(plain, true(batch.column("compression")))
-    plain = pc.and_not(pc.and_not(plain, lowlatency), compressed)
-    for mask, low_latency, expand in (
-        (plain, False, False),
-        (lowlatency, True, False),
-        (compressed, False, True),
-    ):
-        if not pc.any(mask).as_py():
-            continue
-        rows = batch if pc.all(mask).as_py() else batch.filter(mask)
-        if expand:
-            rows = _expanded(rows, bad_blocks)
-        buffer, spans = _spans(rows.column("bytes"))
-        for scan in _scanner().scan(buffer, spans, low_latency=low_latency):
-            yield rows, scan
-
-
-def true(flags: pa.Array) -> pa.Array:
-    """The flags, where they are known."""
-    return pc.fill_null(flags, fill_value=False)
-
-
-def _spans(data: pa.Array) -> tuple[npt.NDArray[np.uint8], Spans]:
-    _, offsets, values = data.buffers()
-    all_offsets = np.frombuffer(offsets, np.int32)[data.offset : data.offset + len(data) + 1]
-    content = np.frombuffer(values, np.uint8) if values else np.zeros(0, np.uint8)
-    return content, Spans.of_offsets(all_offsets.copy())
-
-
-def _expanded(rows: pa.RecordBatch, bad_blocks: list[BadBlock] | None) -> pa.RecordBatch:
-    contents, bad = expanded(rows.column("bytes"))
-    if bad_blocks is not None:
-        bad_blocks += [BadBlock(rows.slice(i, 1).to_pylist()[0], error) for i, error in bad]
-    at = rows.schema.get_field_index("bytes")
-    return rows.set_column(at, "bytes", contents)
 
 
 def _chosen(rows: Rows, layer: str, names: frozenset[str] | None) -> Rows:
@@ -295,8 +232,8 @@ class _Output:
                 return self._fields()
             case "deserialized":
                 return self._deserialized()
-            case "head":
-                return _heads(found.column("payload"))
+            case "key_id":
+                return self._key_ids()
         if name not in found.schema.names:
             return pa.nulls(found.num_rows, field.type)
         array = found.column(name)
@@ -316,6 +253,16 @@ class _Output:
         declares = pc.equal(self._ids, _DECLARE)
         ids = self._found.column("body").cast(pa.int32())
         return _names("data", "declare").take(pc.if_else(declares, pc.add(ids, _SHIFT), ids))
+
+    def _key_ids(self) -> pa.Array:
+        n, found = self._found.num_rows, self._found
+        if self._layer != "network":
+            return pa.nulls(n, pa.int64())
+        scope = pc.fill_null(found.column("key_scope"), 0).to_numpy()
+        # D_KEYEXPR has no M flag.
+        by_sender = true(found.column("key_mapping")).to_numpy(zero_copy_only=False)
+        ids = key_ids(self._context("side_id").to_numpy(), scope, by_sender)
+        return pa.array(ids, mask=scope == 0)
 
     def _deserialized(self) -> pa.Array:
         found = self._found
@@ -376,13 +323,9 @@ def _type_of(schema: bytes) -> Type | None:
         return None
 
 
-def _heads(data: pa.Array) -> pa.Array:
-    content, spans = _spans(data)
-    empty = spans.starts == spans.ends
-    if not len(content):
-        return pa.nulls(len(data), pa.int32())
-    heads = content[np.where(empty, 0, spans.starts)].astype(np.int32)
-    return pa.array(heads, mask=empty)
+def key_ids(side_id: npt.ArrayLike, scope: npt.ArrayLike, by_sender: npt.ArrayLike) -> Int64:
+    """One number for an id of a key expression in one mapping of one direction."""
+    return mixed(mixed(side_id, scope), by_sender)
 
 
 def _zid_text(ids: pa.Array) -> pa.Array:
