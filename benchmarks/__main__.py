@@ -17,6 +17,9 @@ from benchmarks.report import Result, Skipped, lines, machine, progress, record
 FIRST = ("scan", "arrow", "write", "keyexpr", "startup")
 """The order in which they are shown; others follow."""
 
+LONG = ("capture",)
+"""Only if they are named: they take a quarter of an hour."""
+
 OPTIONAL = ("numpy", "numba", "pyarrow", "zenoh")
 
 LEGEND = """\
@@ -56,7 +59,12 @@ def main(argv: list[str] | None = None) -> int:
         epilog="example: python -m benchmarks scan write --json",
     )
     known = names()
-    parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(known)}")
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="name",
+        help=f"of {', '.join(known)}; all but {', '.join(LONG)} if none is named",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--quick", action="store_true", help="half a minute, and rough numbers")
     args = parser.parse_args(argv)
@@ -68,7 +76,7 @@ def main(argv: list[str] | None = None) -> int:
     results: list[Result] = []
     meanings: dict[str, str] = {}
     skipped: dict[str, str] = {}
-    for name in [n for n in known if n in args.names or not args.names]:
+    for name in args.names or [n for n in known if n not in LONG]:
         try:
             run, meanings[name] = load(name)
             results += run(args.quick)

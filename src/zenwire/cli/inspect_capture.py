@@ -21,8 +21,10 @@ from zenwire.capture.conversation import (
     Scanned,
     Tally,
     Want,
+    capture_files,
+    follow,
+    windows,
 )
-from zenwire.capture.conversation_source import capture_files, follow, windows
 from zenwire.cli.inspect_lines import Lines, as_json
 from zenwire.columns import Scanner, Spans, malformed, network, transport
 from zenwire.errors import KeyExprError

@@ -14,10 +14,19 @@ import pytest
 
 from tests.unit.capture.writer import packets_of, pcap
 from zenwire.capture import SCHEMA
-from zenwire.capture import conversation as conversations
-from zenwire.capture.conversation import KINDS, Conversation, Entry, Want
-from zenwire.capture.conversation_link import Pieces
-from zenwire.capture.conversation_source import capture_files, follow, windows
+from zenwire.capture.conversation import (
+    KINDS,
+    Conversation,
+    Entry,
+    Want,
+    capture_files,
+    follow,
+    windows,
+)
+from zenwire.capture.conversation import (
+    conversation as conversations,
+)
+from zenwire.capture.conversation.link import Pieces
 from zenwire.cli.inspect_capture import column_scan
 from zenwire.cli.inspect_lines import body_of
 from zenwire.errors import CaptureError
@@ -435,7 +444,7 @@ def test_pieces_are_kept_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_pieces_of_one_message_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zenwire.capture.conversation_link.PIECES", 100)
+    monkeypatch.setattr("zenwire.capture.conversation.link.PIECES", 100)
     lane = Pieces()
     lane.add(Fragment(sn=1, more=True, first=True, payload=bytes(90)), 128)
     (broken,) = lane.add(Fragment(sn=2, more=True, payload=bytes(90)), 128)

@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-from zenwire.capture.conversation_kinds import QUIET
-from zenwire.capture.conversation_link import End, Link, Loss
+from zenwire.capture.conversation.kinds import QUIET
+from zenwire.capture.conversation.link import End, Link, Loss
 
 __all__ = [
     "NETWORK_COLUMNS",

@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zenwire.capture.conversation_entry import Entry
-from zenwire.capture.conversation_link import End, Link, Loss
+from zenwire.capture.conversation.entry import Entry
+from zenwire.capture.conversation.link import End, Link, Loss
 
 __all__ = ["Event", "Links", "Said", "Where", "Window", "bools"]
 

@@ -16,20 +16,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zenwire.capture.conversation_entry import (
-    NETWORK_COLUMNS,
-    TRANSPORT_COLUMNS,
+from zenwire.capture.conversation.entry import (
     Entry,
     Scan,
     Scanned,
     Tally,
     Want,
 )
-from zenwire.capture.conversation_gaps import Gap, Lanes, Sources
-from zenwire.capture.conversation_kinds import KINDS, TRANSPORT_KINDS, kind_of
-from zenwire.capture.conversation_link import Asked, Broken, Link, Loss, Pieces, Whole
-from zenwire.capture.conversation_rows import Rows
-from zenwire.capture.conversation_window import Event, Links, Said, Window
+from zenwire.capture.conversation.gaps import Gap, Lanes, Sources
+from zenwire.capture.conversation.kinds import TRANSPORT_KINDS, kind_of
+from zenwire.capture.conversation.link import Asked, Broken, Link, Loss, Pieces, Whole
+from zenwire.capture.conversation.rows import Rows
+from zenwire.capture.conversation.window import Event, Links, Said, Window
 from zenwire.errors import DecodeError, Fault
 from zenwire.keyexpr import canonize, intersects
 from zenwire.wire import decode, expand_batch
@@ -39,19 +37,7 @@ from zenwire.wire.network import Declare, Push, Request, Response, ResponseFinal
 from zenwire.wire.transport import Fragment
 from zenwire.wire.values import WireExpr
 
-__all__ = [
-    "KINDS",
-    "NETWORK_COLUMNS",
-    "TRANSPORT_COLUMNS",
-    "Conversation",
-    "Entry",
-    "Link",
-    "Loss",
-    "Scan",
-    "Scanned",
-    "Tally",
-    "Want",
-]
+__all__ = ["Conversation"]
 
 HELD: Final = 512 << 20
 """Bytes of pieces that wait for the rest, of all connections together."""

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from zenwire.capture.conversation_link import Link, Loss
+from zenwire.capture.conversation.link import Link, Loss
 
 __all__ = ["Gap", "Lanes", "Sources"]
 

@@ -11,10 +11,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zenwire.capture.conversation_entry import Want
-from zenwire.capture.conversation_kinds import DATA_KINDS, NETWORK_KINDS, TRANSPORT_KINDS
-from zenwire.capture.conversation_link import Link
-from zenwire.capture.conversation_window import Event, Links, Window, bools
+from zenwire.capture.conversation.entry import Want
+from zenwire.capture.conversation.kinds import DATA_KINDS, NETWORK_KINDS, TRANSPORT_KINDS
+from zenwire.capture.conversation.link import Link
+from zenwire.capture.conversation.window import Event, Links, Window, bools
 from zenwire.wire.declare import DeclareKeyExpr, UndeclareKeyExpr
 from zenwire.wire.define import spec_of
 from zenwire.wire.network import Declare, Push
