@@ -14,7 +14,7 @@ from textwrap import indent
 
 from benchmarks.report import Result, Skipped, lines, machine, progress, record
 
-FIRST = ("scan", "arrow", "write", "keyexpr", "startup")
+FIRST = ("scan", "arrow", "write", "keyexpr", "startup", "session")
 """The order in which they are shown; others follow."""
 
 LONG = ("capture",)
@@ -24,8 +24,9 @@ OPTIONAL = ("numpy", "numba", "pyarrow", "zenoh")
 
 LEGEND = """\
 "one takes" is the time of one message (startup: of one process; keyexpr: of one question) in the
-best of many turns. "ratio" says how many times as fast ours is as what it is held against, which
-ran in the same turns: above 1 is faster. Ratios carry over to other machines, times do not.
+best of many turns (session: the median of all turns). "ratio" says how many times as fast ours is
+as what it is held against, which ran in the same turns: above 1 is faster. Ratios carry over to
+other machines, times do not.
 What the numbers leave out is in benchmarks/README.md."""
 
 Run = Callable[[bool], list[Result]]

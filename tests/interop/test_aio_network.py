@@ -5,14 +5,29 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sys
 import threading
 import warnings
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from subprocess import PIPE, Popen
+from typing import Any
 
 import pytest
 import zenoh
 
-from tests.unit.api.nodes import config, free_port, run, until
+from tests.interop.exchange import (
+    Settings,
+    ask_them,
+    exchange,
+    free_datagram_port,
+    matching,
+    node_settings,
+    opened,
+    said,
+    they_see_alive,
+)
+from tests.unit.api.nodes import config, free_port, run, until, within
 from tests.unit.api.reference import Taker, reference
 from zenwire import aio
 
@@ -164,6 +179,157 @@ def test_a_router_that_returns_is_found_and_told_everything() -> None:
     run(main())
 
 
+ROUTER = """
+import sys, zenoh
+session = zenoh.open(zenoh.Config.from_json5(sys.argv[1]))
+held = []
+
+def answer(query):
+    query.reply("slow", "so far")
+    held.append(query)
+
+queryable = session.declare_queryable("slow", answer)
+print("ready", flush=True)
+sys.stdin.read()
+"""
+"""It has an answer of its own that never ends."""
+
+
+@asynccontextmanager
+async def router_process(settings: Settings) -> AsyncIterator[Popen[str]]:
+    """A router of the reference that can be killed."""
+    child = Popen(  # noqa: ASYNC220 # starting one takes no time
+        [sys.executable, "-c", ROUTER, json.dumps(settings)], stdin=PIPE, stdout=PIPE, text=True
+    )
+    assert child.stdout is not None
+    assert child.stdin is not None
+    try:
+        assert await asyncio.to_thread(child.stdout.readline) == "ready\n"
+        yield child
+    finally:
+        child.kill()
+        await asyncio.to_thread(child.wait)
+        child.stdout.close()
+        child.stdin.close()
+
+
+def soon_again(mode: str, where: str) -> Settings:
+    """The settings of a node that dials, and dials again at once."""
+    retry = {"period_init_ms": 50, "period_max_ms": 100}
+    return node_settings(mode) | {"connect": {"endpoints": [where], "retry": retry}}
+
+
+@pytest.mark.parametrize("mode", ["client", "peer"])
+def test_a_killed_router_ends_queries_and_is_told_everything_when_it_returns(mode: str) -> None:
+    async def main() -> None:
+        where = f"tcp/127.0.0.1:{free_port()}"
+        router = node_settings("router", listen=where)
+        none = aio.ConsolidationMode.NONE
+        async with AsyncExitStack() as stack:
+            first = await stack.enter_async_context(router_process(router))
+            enter = stack.enter_async_context
+            theirs = await enter(opened(soon_again("client", where)))
+            ours = await enter(aio.open(aio.Config.from_dict(soon_again(mode, where))))
+            subscriber = await ours.declare_subscriber("a/*")
+            queryable = await ours.declare_queryable("q")
+            publisher = await ours.declare_publisher("b")
+            querier = await ours.declare_querier("slow", timeout=25, consolidation=none)
+            alive = await ours.liveliness().declare_subscriber("theirs/*", history=True)
+            await ours.liveliness().declare_token("ours/1")
+            got: Taker[zenoh.Sample] = Taker()
+            theirs.declare_subscriber("b", got)
+            # Who lets go of a token of theirs has undeclared it.
+            _token = theirs.liveliness().declare_token("theirs/1")
+            their_publisher = theirs.declare_publisher("a/1")
+            their_querier = theirs.declare_querier("q", timeout=25)
+            sample = await within(alive.recv())
+            assert (str(sample.key_expr), sample.kind.name) == ("theirs/1", "PUT")
+            for one in (publisher, querier, their_publisher, their_querier):
+                await matching(one)
+
+            # Both have a query under way when the router is killed.
+            replies = querier.get()
+            assert said(await within(replies.recv())) == "slow=so far"
+            asked = asyncio.create_task(ask_them(their_querier))
+            query = await within(queryable.recv())
+            await query.reply("q", "so far")
+            assert not replies.finished
+            first.kill()
+            assert [reply async for reply in replies] == []
+            assert [said(reply) for reply in await asked] in (["q=so far"], [])
+            sample = await within(alive.recv())
+            assert (str(sample.key_expr), sample.kind.name) == ("theirs/1", "DELETE")
+            assert not publisher.matching_status.matching
+            # An answer that nobody waits for any more harms nobody.
+            await query.reply("q", "too late")
+            query.drop()
+
+            await enter(router_process(router))
+            for one in (publisher, querier, their_publisher, their_querier):
+                await matching(one)
+            sample = await within(alive.recv())
+            assert (str(sample.key_expr), sample.kind.name) == ("theirs/1", "PUT")
+            await they_see_alive(theirs, "ours/*", ["ours/1"])
+            await publisher.put("found")
+            assert (await got.get()).payload.to_string() == "found"
+            await asyncio.to_thread(their_publisher.put, "again")
+            assert (await within(subscriber.recv())).payload == b"again"
+            asked = asyncio.create_task(ask_them(their_querier))
+            async with await within(queryable.recv()) as query:
+                await query.reply("q", "new")
+            assert [said(reply) for reply in await asked] == ["q=new"]
+            replies = querier.get()
+            assert said(await within(replies.recv())) == "slow=so far"
+
+    run(main())
+
+
+@pytest.mark.parametrize("mode", ["client", "peer"])
+def test_their_node_tells_ours_everything_when_it_returns(mode: str) -> None:
+    """The other way round: it is our node that goes, with a query of theirs under way."""
+
+    async def main() -> None:
+        where = f"tcp/127.0.0.1:{free_port()}"
+        settings = aio.Config.from_dict(node_settings("peer", listen=where))
+        async with AsyncExitStack() as stack:
+            first = await aio.open(settings)
+            theirs = await stack.enter_async_context(opened(soon_again(mode, where)))
+            got: Taker[zenoh.Sample] = Taker()
+            theirs.declare_subscriber("a", got)
+
+            def answer(query: zenoh.Query) -> None:
+                with query:
+                    query.reply("theirs", "x")
+
+            theirs.declare_queryable("theirs", answer)
+            _token = theirs.liveliness().declare_token("theirs/1")
+            their_publisher = theirs.declare_publisher("b")
+            their_querier = theirs.declare_querier("q", timeout=25)
+            queryable = await first.declare_queryable("q")
+            await matching(their_querier)
+            asked = asyncio.create_task(ask_them(their_querier))
+            query = await within(queryable.recv())
+            await query.reply("q", "so far")
+            await first.close()
+            assert [said(reply) for reply in await asked] in (["q=so far"], [])
+
+            ours = await stack.enter_async_context(aio.open(settings))
+            publisher = await ours.declare_publisher("a")
+            querier = await ours.declare_querier("theirs")
+            subscriber = await ours.declare_subscriber("b")
+            for one in (publisher, querier, their_publisher):
+                await matching(one)
+            await publisher.put("found")
+            assert (await got.get()).payload.to_string() == "found"
+            await asyncio.to_thread(their_publisher.put, "again")
+            assert (await within(subscriber.recv())).payload == b"again"
+            assert [said(reply) async for reply in querier.get()] == ["theirs=x"]
+            alive = [said(reply) async for reply in ours.liveliness().get("theirs/*")]
+            assert alive == ["theirs/1="]
+
+    run(main())
+
+
 def test_a_forked_child_talks_to_the_router_of_its_parent() -> None:
     async def child(session: aio.Session, port: int) -> int:
         try:
@@ -236,6 +402,84 @@ def test_scouting_finds_both() -> None:
                 their_scout.stop()  # type: ignore[no-untyped-call]
                 assert str(hello.zid) == str(ours.zid())
                 assert hello.locators == [f"tcp/127.0.0.1:{port}"]
+
+    run(main())
+
+
+def on_loopback(**more: Any) -> Settings:
+    """Scouting that stays on this machine, in a group of its own."""
+    where = f"224.0.0.224:{free_datagram_port()}"
+    multicast = {"enabled": True, "address": where, "interface": "lo"} | more
+    return {"multicast": multicast, "gossip": {"enabled": False}}
+
+
+def silent(scouting: Settings) -> Settings:
+    """The same group, for a node that is found but looks for nobody."""
+    return scouting | {"multicast": scouting["multicast"] | {"autoconnect": []}}
+
+
+@pytest.mark.parametrize("theirs_is", ["router", "peer"])
+@pytest.mark.parametrize("ours_is", ["client", "peer"])
+def test_ours_finds_theirs_by_scouting(ours_is: str, theirs_is: str) -> None:
+    async def main() -> None:
+        scouting, where = on_loopback(), f"tcp/127.0.0.1:{free_port()}"
+        settings = node_settings(theirs_is, listen=where, scouting=silent(scouting))
+        mine = aio.Config.from_dict(node_settings(ours_is, scouting=scouting))
+        async with opened(settings) as theirs, aio.open(mine) as ours:
+            await until(ours.info.transports)
+            [transport] = ours.info.transports()
+            assert str(transport.zid) == str(theirs.zid())
+            await exchange(ours, theirs, b"x")
+
+    run(main())
+
+
+@pytest.mark.parametrize("theirs_is", ["client", "peer", "router"])
+def test_theirs_finds_ours_by_scouting(theirs_is: str) -> None:
+    async def main() -> None:
+        scouting, where = on_loopback(), f"tcp/127.0.0.1:{free_port()}"
+        # Routers look for routers, unless they are told to look for others.
+        looks = {"multicast": scouting["multicast"] | {"autoconnect": ["router", "peer"]}}
+        mine = node_settings("peer", listen=where, scouting=silent(scouting))
+        async with aio.open(aio.Config.from_dict(mine)) as ours:
+            settings = node_settings(theirs_is, scouting=scouting | looks)
+            async with opened(settings) as theirs:
+                await until(ours.info.transports)
+                [transport] = ours.info.transports()
+                assert str(transport.zid) == str(theirs.zid())
+                await exchange(ours, theirs, b"x")
+
+    run(main())
+
+
+@pytest.mark.parametrize("hub", ["ours", "theirs"])
+def test_gossip_makes_a_mesh(hub: str) -> None:
+    """One peer knows all; the others hear of each other from it, whoever is of which kind."""
+    scouting = {"multicast": {"enabled": False}, "gossip": {"enabled": True}}
+
+    async def main() -> None:
+        center, *others = (f"tcp/127.0.0.1:{free_port()}" for _ in range(3))
+        async with AsyncExitStack() as stack:
+            enter = stack.enter_async_context
+
+            async def mine(**ends: str) -> aio.Session:
+                settings = node_settings("peer", scouting=scouting, **ends)
+                return await enter(aio.open(aio.Config.from_dict(settings)))
+
+            async def theirs(**ends: str) -> zenoh.Session:
+                return await enter(opened(node_settings("peer", scouting=scouting, **ends)))
+
+            middle: Any = await (mine if hub == "ours" else theirs)(listen=center)
+            one = await mine(listen=others[0], connect=center)
+            two = await theirs(listen=others[1], connect=center)
+            wanted = {str(middle.zid()), str(two.zid())}
+            await until(lambda: {str(zid) for zid in one.info.peers_zid()} == wanted)
+            wanted = {str(middle.zid()), str(one.zid())}
+            await until(lambda: {str(zid) for zid in two.info.peers_zid()} == wanted)
+            # They need nobody between them any more.
+            await (middle.close() if hub == "ours" else asyncio.to_thread(middle.close))
+            await until(lambda: len(one.info.peers_zid()) == 1)
+            await exchange(one, two, b"x")
 
     run(main())
 

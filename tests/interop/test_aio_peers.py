@@ -1,171 +1,107 @@
-"""Our peers and those of the reference, without a router; and what links can negotiate."""
+"""Our peers and nodes of the reference, without a router: next to each other, and in between."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import Any
+from contextlib import AsyncExitStack
 
 import pytest
 import zenoh
 
-from tests.unit.api.nodes import config, free_port, run, until
-from tests.unit.api.reference import Taker, reference
+from tests.interop.exchange import (
+    ask_them,
+    exchange,
+    matching,
+    meeting,
+    node_settings,
+    opened,
+    said,
+    they_see_alive,
+)
+from tests.unit.api.nodes import free_port, run, until
+from tests.unit.api.reference import Taker
 from zenwire import aio
 
 pytestmark = pytest.mark.interop
 
-
-@asynccontextmanager
-async def peers(
-    dialling: str, ours_has: dict[str, Any] | None = None, **theirs_has: Any
-) -> AsyncIterator[tuple[aio.Session, zenoh.Session]]:
-    """Two peers, either of which dials."""
-    port = free_port()
-    mine = ours_has or {}
-    if dialling == "ours":
-        with reference("peer", listen=port, **theirs_has) as theirs:
-            async with aio.open(config(connect=port, **mine)) as ours:
-                yield ours, theirs
-    else:
-        async with aio.open(config(listen=port, **mine)) as ours:
-            # It waits for our answers, which need the loop.
-            opened = reference("peer", connect=port, **theirs_has)
-            theirs = await asyncio.to_thread(opened.__enter__)
-            try:
-                yield ours, theirs
-            finally:
-                await asyncio.to_thread(opened.__exit__, None, None, None)
+LARGE = bytes(range(256)) * 2_000
 
 
-async def talk(ours: aio.Session, theirs: zenoh.Session, payload: bytes = b"x") -> None:
-    """Publish and query, both ways."""
-    got: Taker[zenoh.Sample] = Taker()
-    theirs.declare_subscriber("a/*", got)
-    block, their_block = aio.CongestionControl.BLOCK, zenoh.CongestionControl.BLOCK
-    async with ours.declare_publisher("a/1", congestion_control=block) as publisher:
-        await until(lambda: publisher.matching_status.matching)
-        for n in range(3):
-            await publisher.put(payload + bytes([n]))
-        for n in range(3):
-            assert (await got.get()).payload.to_bytes() == payload + bytes([n])
-    async with ours.declare_subscriber("b/*") as subscriber:
-        their = theirs.declare_publisher("b/1", congestion_control=their_block)
-        await until(lambda: their.matching_status.matching)  # type: ignore[attr-defined]
-        for n in range(3):
-            await asyncio.to_thread(their.put, payload + bytes([n]))
-        for n in range(3):
-            assert (await subscriber.recv()).payload == payload + bytes([n])
+@pytest.mark.parametrize("role", ["peer", "dialling peer"])
+def test_peers(role: str) -> None:
+    async def main() -> None:
+        async with meeting(role) as (ours, theirs):
+            assert [str(zid) for zid in ours.info.peers_zid()] == [str(theirs.zid())]
+            assert [str(zid) for zid in theirs.info.peers_zid()] == [str(ours.zid())]
+            await exchange(ours, theirs, LARGE)
+
+    run(main())
+
+
+def test_peers_that_dial_each_other_have_one_session() -> None:
+    async def main() -> None:
+        here, there = (f"tcp/127.0.0.1:{free_port()}" for _ in range(2))
+        mine = aio.Config.from_dict(node_settings("peer", listen=here, connect=there))
+        async with AsyncExitStack() as stack:
+            opening = opened(node_settings("peer", listen=there, connect=here))
+            task = asyncio.create_task(opening.__aenter__())
+            ours = await stack.enter_async_context(aio.open(mine))
+            theirs = await task
+            stack.push_async_exit(opening)
+            await until(lambda: ours.info.transports() and theirs.info.transports())
+            await exchange(ours, theirs, LARGE)
+            assert [str(zid) for zid in ours.info.peers_zid()] == [str(theirs.zid())]
+            assert [str(zid) for zid in theirs.info.peers_zid()] == [str(ours.zid())]
+
+    run(main())
+
+
+def test_their_clients_talk_through_our_peer() -> None:
+    """Nobody but our node is between them."""
 
     def answer(query: zenoh.Query) -> None:
         with query:
-            query.reply("q/theirs", payload)
-
-    async def our_answer(query: aio.Query) -> None:
-        await query.reply("q/ours", payload)
-
-    theirs.declare_queryable("q/theirs", answer)
-    async with (
-        ours.declare_queryable("q/ours", our_answer),
-        ours.declare_querier("q/theirs") as querier,
-    ):
-        await until(lambda: querier.matching_status.matching)
-        [reply] = [reply async for reply in querier.get()]
-        assert reply.ok is not None
-        assert reply.ok.payload == payload
-        their_querier = theirs.declare_querier("q/ours")
-        await until(lambda: their_querier.matching_status.matching)  # type: ignore[attr-defined]
-        replies: Taker[zenoh.Reply] = Taker()
-        their_querier.get(replies)
-        their_reply = (await replies.get()).ok
-        assert their_reply is not None
-        assert their_reply.payload.to_bytes() == payload
-
-
-@pytest.mark.parametrize("dialling", ["ours", "theirs"])
-def test_peers(dialling: str) -> None:
-    async def main() -> None:
-        async with peers(dialling) as (ours, theirs):
-            await until(ours.info.peers_zid)
-            assert [str(zid) for zid in ours.info.peers_zid()] == [str(theirs.zid())]
-            await talk(ours, theirs)
-            async with ours.liveliness().declare_subscriber("t/*", history=True) as subscriber:
-                token = theirs.liveliness().declare_token("t/theirs")
-                assert str((await subscriber.recv()).key_expr) == "t/theirs"
-                token.undeclare()  # type: ignore[no-untyped-call]
-                assert (await subscriber.recv()).kind is aio.SampleKind.DELETE
-            got: Taker[zenoh.Sample] = Taker()
-            theirs.liveliness().declare_subscriber("t/*", got, history=True)
-            async with ours.liveliness().declare_token("t/ours"):
-                assert str((await got.get()).key_expr) == "t/ours"
-            assert (await got.get()).kind == zenoh.SampleKind.DELETE
-
-    run(main())
-
-
-LARGE = b"compressible " * 20_000
-LINKS: dict[str, dict[str, dict[str, Any]]] = {
-    "compression": {"unicast": {"compression": {"enabled": True}}},
-    "no qos": {"unicast": {"qos": {"enabled": False}}},
-    "low latency": {"unicast": {"lowlatency": True, "qos": {"enabled": False}}},
-    "small batches": {"link": {"tx": {"batch_size": 1_024}}},
-}
-
-
-@pytest.mark.parametrize("dialling", ["ours", "theirs"])
-@pytest.mark.parametrize("name", list(LINKS))
-def test_links_of_all_kinds(dialling: str, name: str) -> None:
-    """Low latency has no fragments, so what it carries is small."""
-    payload = LARGE[:30_000] if name == "low latency" else LARGE
+            assert query.payload is not None
+            query.reply("q", query.payload)
 
     async def main() -> None:
-        how = LINKS[name]
-        theirs_has = {
-            f"transport__{part}__{key}": value
-            for part, values in how.items()
-            for key, value in values.items()
-        }
-        async with peers(dialling, {"transport": how}, **theirs_has) as (ours, theirs):
-            await talk(ours, theirs, payload)
-            [transport] = ours.info.transports()
-            assert transport.is_qos is (name in {"compression", "small batches"})
-
-    run(main())
-
-
-@pytest.mark.parametrize("dialling", ["ours", "theirs"])
-def test_user_and_password(dialling: str, tmp_path: Path) -> None:
-    users = tmp_path / "users"
-    users.write_text("me:secret\nyou:hidden\n")
-    dictionary = {"dictionary_file": str(users)}
-
-    async def main() -> None:
-        ours_auth = {"user": "me", "password": "secret", **dictionary}
-        theirs_auth = {"user": "you", "password": "hidden", **dictionary}
-        async with peers(
-            dialling,
-            {"transport": {"auth": {"usrpwd": ours_auth}}},
-            transport__auth__usrpwd=theirs_auth,
-        ) as (ours, theirs):
-            await talk(ours, theirs)
-
-    run(main())
-
-
-def test_a_wrong_password_is_refused(tmp_path: Path) -> None:
-    users = tmp_path / "users"
-    users.write_text("me:secret\n")
-
-    async def main() -> None:
-        port = free_port()
-        demanded = {"dictionary_file": str(users)}
-        auth = {"auth": {"usrpwd": {"user": "me", "password": "wrong"}}}
-        with (
-            reference("router", listen=port, transport__auth__usrpwd=demanded),
-            pytest.raises(aio.LinkError),
+        where = f"tcp/127.0.0.1:{free_port()}"
+        settings = node_settings("client", connect=where)
+        async with (
+            aio.open(aio.Config.from_dict(node_settings("peer", listen=where))) as ours,
+            opened(settings) as one,
+            opened(settings) as two,
         ):
-            await aio.open(config("client", connect=port, transport=auth))
+            await until(lambda: len(ours.info.transports()) == 2)
+            got: Taker[zenoh.Sample] = Taker()
+            subscriber = two.declare_subscriber("a/*", got)
+            publisher = one.declare_publisher(
+                "a/1", congestion_control=zenoh.CongestionControl.BLOCK
+            )
+            await matching(publisher)
+            await asyncio.to_thread(publisher.put, LARGE, attachment="more")
+            sample = await got.get()
+            assert sample.payload.to_bytes() == LARGE
+            assert sample.attachment is not None
+            assert sample.attachment.to_string() == "more"
+            subscriber.undeclare()  # type: ignore[no-untyped-call]
+            await until(lambda: not publisher.matching_status.matching)  # type: ignore[attr-defined]
+
+            two.declare_queryable("q", answer)
+            querier = one.declare_querier("q")
+            await matching(querier)
+            [reply] = await ask_them(querier, payload=LARGE)
+            assert reply.ok is not None
+            assert reply.ok.payload.to_bytes() == LARGE
+
+            token = two.liveliness().declare_token("t/1")
+            await they_see_alive(one, "t/*", ["t/1"])
+            one.liveliness().declare_subscriber("t/*", got, history=True)
+            while (await got.get()).kind != zenoh.SampleKind.PUT:
+                pass
+            token.undeclare()  # type: ignore[no-untyped-call]
+            while (await got.get()).kind != zenoh.SampleKind.DELETE:
+                pass
+            assert [said(one) async for one in ours.liveliness().get("t/*")] == []
 
     run(main())

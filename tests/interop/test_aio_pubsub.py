@@ -1,4 +1,4 @@
-"""Publications between sessions of ours and of the reference, through its router."""
+"""Publications between sessions of ours and of the reference, however they meet."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import zenoh
 
+from tests.interop.exchange import PATIENCE, WAYS, Meet, meet_by
 from tests.unit.api.nodes import config, run, until
 from tests.unit.api.reference import Taker, reference, router
 from zenwire import aio
@@ -22,23 +23,22 @@ ENCODINGS = ["zenoh/bytes", "text/plain;utf-8", "application/json", "my/own", "m
 
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
-    with router() as port:
+    patient = {"transport__link__tx__queue__congestion_control__drop": PATIENCE}
+    with router(**patient) as port:
         yield port
 
 
-@asynccontextmanager
-async def both(port: int, **more: Any) -> AsyncIterator[tuple[aio.Session, zenoh.Session]]:
-    with reference("client", connect=port) as theirs:
-        async with aio.open(config("client", connect=port, **more)) as ours:
-            yield ours, theirs
+@pytest.fixture(params=WAYS)
+def both(request: pytest.FixtureRequest, port: int) -> Meet:
+    return meet_by(request.param, port)
 
 
 @asynccontextmanager
 async def to_them(
-    port: int, key: str, **how: Any
+    both: Meet, key: str, **how: Any
 ) -> AsyncIterator[tuple[aio.Publisher, Taker[zenoh.Sample]]]:
     """Our publisher, and what their subscriber gets."""
-    async with both(port) as (ours, theirs):
+    async with both() as (ours, theirs):
         got: Taker[zenoh.Sample] = Taker()
         subscriber = theirs.declare_subscriber(key, got)
         async with ours.declare_publisher(key, **how) as publisher:
@@ -49,11 +49,11 @@ async def to_them(
 
 @asynccontextmanager
 async def to_us(
-    port: int, key: str, **how: Any
+    both: Meet, key: str, **how: Any
 ) -> AsyncIterator[tuple[zenoh.Publisher, aio.Subscriber]]:
     """Their publisher, and our subscriber."""
     async with (
-        both(port) as (ours, theirs),
+        both() as (ours, theirs),
         ours.declare_subscriber(key) as subscriber,
     ):
         publisher = theirs.declare_publisher(key, **how)
@@ -70,9 +70,9 @@ QOS = [
 ]
 
 
-def test_qos_goes_to_them(port: int) -> None:
+def test_qos_goes_to_them(both: Meet) -> None:
     async def main() -> None:
-        async with both(port) as (ours, theirs):
+        async with both() as (ours, theirs):
             got: Taker[zenoh.Sample] = Taker()
             theirs.declare_subscriber("qos/to/them", got)
             async with ours.declare_publisher("qos/to/them") as publisher:
@@ -93,10 +93,10 @@ def test_qos_goes_to_them(port: int) -> None:
     run(main())
 
 
-def test_qos_comes_to_us(port: int) -> None:
+def test_qos_comes_to_us(both: Meet) -> None:
     async def main() -> None:
         async with (
-            both(port) as (ours, theirs),
+            both() as (ours, theirs),
             ours.declare_subscriber("qos/to/us") as subscriber,
         ):
             publisher = theirs.declare_publisher("qos/to/us")
@@ -117,29 +117,29 @@ def test_qos_comes_to_us(port: int) -> None:
 
 
 @pytest.mark.parametrize("reliability", list(aio.Reliability))
-def test_reliability(port: int, reliability: aio.Reliability) -> None:
+def test_reliability(both: Meet, reliability: aio.Reliability) -> None:
     async def main() -> None:
         key = f"reliability/{reliability.name}"
         # What a sample says of it is in its text alone.
         word = {"RELIABLE": "Reliable", "BEST_EFFORT": "BestEffort"}[reliability.name]
-        async with to_them(port, key, reliability=reliability) as (publisher, got):
+        async with to_them(both, key, reliability=reliability) as (publisher, got):
             await publisher.put("x")
             assert f"reliability: {word}" in repr(await got.get())
         how = getattr(zenoh.Reliability, reliability.name)
-        async with to_us(port, key, reliability=how) as (theirs, subscriber):
+        async with to_us(both, key, reliability=how) as (theirs, subscriber):
             theirs.put("x")
             assert (await subscriber.recv()).reliability is reliability
 
     run(main())
 
 
-def test_encodings(port: int) -> None:
+def test_encodings(both: Meet) -> None:
     async def main() -> None:
-        async with to_them(port, "encoding") as (publisher, got):
+        async with to_them(both, "encoding") as (publisher, got):
             for encoding in ENCODINGS:
                 await publisher.put("x", encoding=encoding)
                 assert str((await got.get()).encoding) == encoding
-        async with to_us(port, "encoding") as (theirs, subscriber):
+        async with to_us(both, "encoding") as (theirs, subscriber):
             for encoding in ENCODINGS:
                 theirs.put("x", encoding=zenoh.Encoding(encoding))
                 assert (await subscriber.recv()).encoding == encoding
@@ -147,9 +147,9 @@ def test_encodings(port: int) -> None:
     run(main())
 
 
-def test_attachment_timestamp_and_source(port: int) -> None:
+def test_attachment_timestamp_and_source(both: Meet) -> None:
     async def main() -> None:
-        async with both(port) as (ours, theirs):
+        async with both() as (ours, theirs):
             got: Taker[zenoh.Sample] = Taker()
             theirs.declare_subscriber("rich/them", got)
             subscriber = await ours.declare_subscriber("rich/us")
@@ -196,34 +196,34 @@ def test_attachment_timestamp_and_source(port: int) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_sizes(port: int, size: int) -> None:
+def test_sizes(both: Meet, size: int) -> None:
     payload = (bytes(range(251)) * (size // 251 + 1))[:size]
 
     async def main() -> None:
         key = f"size/{size}"
         block = aio.CongestionControl.BLOCK
-        async with to_them(port, key, congestion_control=block) as (publisher, got):
+        async with to_them(both, key, congestion_control=block) as (publisher, got):
             await publisher.put(payload)
             assert (await got.get()).payload.to_bytes() == payload
         theirs_block = zenoh.CongestionControl.BLOCK
-        async with to_us(port, key, congestion_control=theirs_block) as (theirs, subscriber):
+        async with to_us(both, key, congestion_control=theirs_block) as (theirs, subscriber):
             await asyncio.to_thread(theirs.put, payload)
             assert (await subscriber.recv()).payload == payload
 
     run(main())
 
 
-def test_many_in_order(port: int) -> None:
+def test_many_in_order(both: Meet) -> None:
     count = 5_000
 
     async def main() -> None:
         block = aio.CongestionControl.BLOCK
-        async with to_them(port, "many", congestion_control=block) as (publisher, got):
+        async with to_them(both, "many", congestion_control=block) as (publisher, got):
             for n in range(count):
                 await publisher.put(str(n))
             for n in range(count):
                 assert (await got.get()).payload.to_string() == str(n)
-        async with both(port) as (ours, theirs):
+        async with both() as (ours, theirs):
             subscriber = await ours.declare_subscriber("many", aio.FifoChannel(count))
             their = theirs.declare_publisher(
                 "many", congestion_control=zenoh.CongestionControl.BLOCK
@@ -242,9 +242,9 @@ def test_many_in_order(port: int) -> None:
     run(main())
 
 
-def test_matching_both_ways(port: int) -> None:
+def test_matching_both_ways(both: Meet) -> None:
     async def main() -> None:
-        async with both(port) as (ours, theirs):
+        async with both() as (ours, theirs):
             publisher = await ours.declare_publisher("match/a")
             listener = await publisher.declare_matching_listener()
             subscriber = theirs.declare_subscriber("match/*")
@@ -276,6 +276,47 @@ def test_matching_both_ways(port: int) -> None:
     run(main())
 
 
+def test_declared_keys(both: Meet) -> None:
+    """They change nothing but what a program has to check."""
+
+    async def main() -> None:
+        async with both() as (ours, theirs), ours.declare_subscriber("keys/us/*") as subscriber:
+            key, their_key = await ours.declare_keyexpr("keys/them/1"), "keys/us/1"
+            got: Taker[zenoh.Sample] = Taker()
+            theirs.declare_subscriber("keys/them/*", got)
+            publisher = await ours.declare_publisher(key)
+            await until(lambda: publisher.matching_status.matching)
+            await ours.put(key, "declared")
+            await ours.put("keys/them/1", "named")
+            await publisher.put("published")
+            words = ["declared", "named", "published"]
+            assert [(await got.get()).payload.to_string() for _ in words] == words
+            await ours.undeclare(key)
+            await ours.put(key, "again")
+            assert str((await got.get()).key_expr) == "keys/them/1"
+
+            declared = theirs.declare_keyexpr(their_key)
+            their = theirs.declare_publisher(declared)
+            await until(lambda: their.matching_status.matching)  # type: ignore[attr-defined]
+            theirs.put(declared, "declared")
+            theirs.put(their_key, "named")
+            their.put("published")
+            assert [str((await subscriber.recv()).payload) for _ in words] == words
+
+    run(main())
+
+
+def test_ids_are_numbered_as_theirs(port: int) -> None:
+    async def main() -> None:
+        async with meet_by(WAYS[0], port)() as (ours, theirs):
+            assert ours.id.eid == theirs.id.eid == 1
+            assert str(ours.id.zid) == str(ours.zid())
+            first, second = [await ours.declare_publisher("ids") for _ in range(2)]
+            assert ours.id.eid < first.id.eid < second.id.eid
+
+    run(main())
+
+
 def test_namespaces(port: int) -> None:
     async def main() -> None:
         space = "space/one"
@@ -302,9 +343,9 @@ def test_namespaces(port: int) -> None:
     run(main())
 
 
-def test_locality(port: int) -> None:
+def test_locality(both: Meet) -> None:
     async def main() -> None:
-        async with both(port) as (ours, theirs):
+        async with both() as (ours, theirs):
             got: Taker[zenoh.Sample] = Taker()
             theirs.declare_subscriber("local", got)
             publisher = await ours.declare_publisher("local")
@@ -322,9 +363,9 @@ def test_locality(port: int) -> None:
     run(main())
 
 
-def test_times_along_the_way(port: int) -> None:
+def test_times_along_the_way(both: Meet) -> None:
     async def main() -> None:
-        async with both(port) as (ours, theirs):
+        async with both() as (ours, theirs):
             subscriber = await ours.declare_subscriber("times/us")
             got: Taker[zenoh.Sample] = Taker()
             theirs.declare_subscriber("times/them", got)
@@ -368,7 +409,7 @@ def test_times_along_the_way(port: int) -> None:
 
 def test_who_is_connected(port: int) -> None:
     async def main() -> None:
-        async with both(port) as (ours, theirs):
+        async with meet_by(WAYS[0], port)() as (ours, theirs):
             router_zids = [str(zid) for zid in theirs.info.routers_zid()]
             assert [str(zid) for zid in ours.info.routers_zid()] == router_zids
             assert ours.info.peers_zid() == []

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("numba")
 pytest.importorskip("pyarrow")
 
-from benchmarks import bench_scan, report, traffic
+from benchmarks import bench_scan, bench_session, report, traffic
 from benchmarks.__main__ import main, names
 from benchmarks.c_scan import CScanner, Other, header
 from benchmarks.report import Result, Skipped, best_of
@@ -143,6 +143,29 @@ def test_a_quick_run_gives_results(name: str, capsys: pytest.CaptureFixture[str]
     assert report["machine"]["python"]
     assert name in report["meaning"]
     assert f"{name}: mix" in progress
+
+
+@pytest.mark.interop
+@pytest.mark.slow
+def test_a_quick_run_of_sessions_compares_everything(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["session", "--quick", "--json"]) == 0
+    results = json.loads(capsys.readouterr().out)["results"]
+    ways = [f"{where} {how}" for where in ("peers", "router") for how in bench_session.PINGS]
+    ways += [f"{where} {how}" for where in ("peers", "router") for how in bench_session.QUERIES]
+    cases = {f"{way} {share}" for way in ways for share in ("p50", "p99")}
+    assert {r["case"] for r in results} == cases | {"open a client", "open a peer"}
+    assert all(r["seconds"] > 0 and r["other_seconds"] > 0 for r in results)
+    assert all("best turn" in r["note"] for r in results)
+    assert sum("KiB against" in r["note"] for r in results) == 2
+
+
+def test_a_session_that_fails_is_told() -> None:
+    with (
+        pytest.raises(RuntimeError, match="has failed"),
+        # Nobody listens there.
+        bench_session.child("ours", "ask", "client", connect=bench_session.free_port()),
+    ):
+        pass
 
 
 def test_what_is_not_installed_is_said(

@@ -17,14 +17,15 @@ from typing import Final, Generic, Literal, Self, TypeAlias, TypeVar, cast
 
 from zenwire.errors import ChannelClosed
 
-__all__ = ["Channel", "Handler", "Overflow"]
+__all__ = ["NOTHING", "Channel", "Handler", "Overflow", "wake_future"]
 
 T = TypeVar("T")
 
 Overflow: TypeAlias = Literal["drop_newest", "drop_oldest"]
 """What a full queue drops: what comes, or what has waited longest."""
 
-_NOTHING: Final = object()
+NOTHING: Final = object()
+"""Stands for no item."""
 
 
 class Channel(Generic[T]):
@@ -141,24 +142,24 @@ class Channel(Generic[T]):
 
     def try_recv(self) -> T | None:
         """The next item, or None if there is none now. Raises ChannelClosed at the end."""
-        item = self._take(None)
-        return None if item is _NOTHING else cast(T, item)
+        item = self.take(None)
+        return None if item is NOTHING else cast(T, item)
 
     async def recv(self) -> T:
         """The next item, when there is one. Raises ChannelClosed at the end."""
         # Most often something is there, and a future need not be made.
-        item = self._take(None)
-        if item is not _NOTHING:
+        item = self.take(None)
+        if item is not NOTHING:
             return cast(T, item)
         loop = asyncio.get_running_loop()
         while True:
             future: asyncio.Future[None] = loop.create_future()
 
             def wake(future: asyncio.Future[None] = future) -> None:
-                _wake_future(loop, future)
+                wake_future(loop, future)
 
-            item = self._take(wake)
-            if item is not _NOTHING:
+            item = self.take(wake)
+            if item is not NOTHING:
                 return cast(T, item)
             try:
                 await future
@@ -171,8 +172,8 @@ class Channel(Generic[T]):
         """The next item, for a thread that may wait. None if nothing comes within ``timeout``."""
         while True:
             event = threading.Event()
-            item = self._take(event.set)
-            if item is not _NOTHING:
+            item = self.take(event.set)
+            if item is not NOTHING:
                 return cast(T, item)
             try:
                 if not event.wait(timeout):
@@ -193,7 +194,7 @@ class Channel(Generic[T]):
         state = "closed, " if self._closed else ""
         return f"Channel({state}{len(self)} of {self.capacity}, {self.dropped} dropped)"
 
-    def _take(self, wake: Callable[[], None] | None) -> object:
+    def take(self, wake: Callable[[], None] | None) -> object:
         """The next item; or nothing, and then ``wake`` is called when it is worth another look."""
         with self._lock:
             if self._items:
@@ -202,7 +203,7 @@ class Channel(Generic[T]):
                 raise ChannelClosed
             if wake is not None:
                 self._waiting.append(wake)
-            return _NOTHING
+            return NOTHING
 
     def _pop(self) -> T:
         item = self._items.popleft()
@@ -220,7 +221,8 @@ class Channel(Generic[T]):
             self._waiting.remove(wake)
 
 
-def _wake_future(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:
+def wake_future(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:
+    """Finish a future of a loop, from any thread."""
     try:
         running: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
     except RuntimeError:

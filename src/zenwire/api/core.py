@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 import os
 import threading
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from zenwire.api import values
 from zenwire.api.namespace import Namespace
+from zenwire.api.pump import Pump
 from zenwire.api.stamps import Stamps
 from zenwire.errors import ForkedSession, SessionClosed
 from zenwire.routing import Locality
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from zenwire.node.node import Node
 
 __all__ = ["GRACE", "Core", "Held", "locality_of"]
+
+T = TypeVar("T")
 
 GRACE: Final = 1.0
 """Seconds that callbacks have for what waits for them when a session is closed."""
@@ -82,6 +85,11 @@ class Core:
     def forked(self) -> bool:
         return os.getpid() != self._pid
 
+    @property
+    def usable(self) -> bool:
+        """Whether `check` would not raise."""
+        return not (self._over or self.node.closed or os.getpid() != self._pid)
+
     def check(self, what: str) -> None:
         """Raise, if ``what`` cannot be done any more."""
         if os.getpid() != self._pid:
@@ -110,13 +118,15 @@ class Core:
     def release(self, held: Held) -> None:
         self.held.pop(id(held), None)
 
-    def pump(self, opened: Opened[Any]) -> None:
-        """Let a callback run, if there is one that needs it."""
+    def pump(self, opened: Opened[T]) -> Callable[[T], bool]:
+        """Let a callback run, if there is one that needs it. Gives what takes the items."""
         if opened.callback is None:
-            return
-        task = self._loop.create_task(opened.pump())
+            return opened.sink.put
+        pump = Pump(opened)
+        task = self._loop.create_task(pump.run(), context=pump.context)
         self._pumps.add(task)
         task.add_done_callback(self._pumps.discard)
+        return pump.put
 
     def call(self, call: Callable[[], None]) -> None:
         """Call in the loop: now, if it runs here."""

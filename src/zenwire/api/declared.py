@@ -34,6 +34,8 @@ class Declared:
 
     def check(self, call: str) -> None:
         """Raise, if it is too late for a call."""
+        if self._declared and self._core.usable:
+            return
         self._core.check(f"{self.WHAT}.{call}")
         if not self._declared:
             raise Undeclared(self.WHAT, self._where)

@@ -1,8 +1,8 @@
 """What a program gives to receive with: a kind of channel, a callback, or both halves of its own.
 
 `open_handler` turns it into a sink for the network and what the program reads from. Callbacks
-run where the owner lets them: it runs `Opened.pump` in a task or `Opened.pump_blocking` in a
-thread, unless they are not ``indirect``, when the network calls them itself.
+run where the owner lets them: it runs a `Pump` in a task or `Opened.pump_blocking` in a thread,
+unless they are not ``indirect``, when the network calls them itself.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from sys import getrefcount
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from zenwire.api.channel import Channel, Handler, Overflow
@@ -29,6 +28,7 @@ __all__ = [
     "Overflow",
     "RingChannel",
     "Sink",
+    "finish_callback",
     "on_callback_error",
     "open_handler",
     "report",
@@ -41,9 +41,6 @@ DEFAULT_CAPACITY: Final = 256
 """As many as in the reference, where the network waits then."""
 
 _log = logging.getLogger("zenwire.handlers")
-
-_ALONE: Final = 2
-"""How often an item is referred to that one variable has: by it, and to be counted."""
 
 
 class Sink(Protocol[T_contra]):
@@ -176,24 +173,6 @@ class Opened(Generic[T]):
     failed: Failed[T] | None = None
     left: Callable[[T], None] | None = None
 
-    async def pump(self) -> None:
-        """Call the callback, until the channel ends. For a task, on the program's loop."""
-        assert self.channel is not None
-        assert self.callback is not None
-        async for item in self.channel:
-            try:
-                result = self.callback(item)
-                if inspect.isawaitable(result):
-                    await result
-            except Exception as e:  # noqa: BLE001 # whatever a program raises, it is told
-                self._failed(item, e)
-            result = None
-            if self.left is not None and getrefcount(item) <= _ALONE:
-                self.left(item)
-            # Nothing is held while the next one is waited for: a query ends when it is let go.
-            del item
-        await _dropped(self.callback)
-
     def pump_blocking(self, run: Callable[[Awaitable[Any]], Any] | None = None) -> None:
         """Call the callback, until the channel ends. For a thread.
 
@@ -210,14 +189,15 @@ class Opened(Generic[T]):
                 # Without a timeout there is an item.
                 _finish(self.callback(item), run)  # type: ignore[arg-type]
             except Exception as e:  # noqa: BLE001 # whatever a program raises, it is told
-                self._failed(item, e)  # type: ignore[arg-type] # the same
+                self.failed_for(item, e)  # type: ignore[arg-type] # the same
             del item
         try:
             _finish(_call_drop(self.callback), run)
         except Exception as e:  # noqa: BLE001 # whatever a program raises, it is told
             report(e, self.callback.callback)
 
-    def _failed(self, item: T, error: Exception) -> None:
+    def failed_for(self, item: T, error: Exception) -> None:
+        """Tell of an item whose callback raised."""
         assert self.callback is not None
         report(error, self.callback.callback)
         if self.failed is not None:
@@ -267,7 +247,8 @@ def _call_drop(callback: Callback[Any]) -> Any:
         return None
 
 
-async def _dropped(callback: Callback[Any]) -> None:
+async def finish_callback(callback: Callback[Any]) -> None:
+    """It gets nothing more."""
     result = _call_drop(callback)
     if inspect.isawaitable(result):
         try:

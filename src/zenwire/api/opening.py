@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Self, cast
 from zenwire.api.awaited import Awaited
 from zenwire.api.declared import Receiving
 from zenwire.api.handlers import IntoHandler, Opened, open_handler
+from zenwire.api.pump import Pump
 from zenwire.api.session import Session
 from zenwire.api.values import Hello, WhatAmI, WhatAmIMatcher, ZenohId
 from zenwire.node import scouting
@@ -51,7 +52,7 @@ class Scout(Receiving[Hello]):
         self._opened: Opened[Hello] = open_handler(handler)
         tasks = [asyncio.create_task(self._ask(what, config))]
         if self._opened.callback is not None:
-            tasks.append(asyncio.create_task(self._opened.pump()))
+            tasks.append(asyncio.create_task(Pump(self._opened).run()))
         self._tasks = tasks
 
     async def _ask(self, what: WhatAmIMatcher, config: Config) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, ClassVar
 
 from zenwire.api.core import locality_of
@@ -20,6 +21,7 @@ from zenwire.api.values import (
 )
 from zenwire.wire import values as wire
 from zenwire.wire.data import Del, Put
+from zenwire.wire.repeat import with_payload
 
 if TYPE_CHECKING:
     from zenwire.api.core import Core
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Publisher", "bytes_of", "del_of", "put_of", "qos_of"]
 
 
+@cache
 def qos_of(
     priority: Priority | None,
     congestion_control: CongestionControl | None,
@@ -46,7 +49,9 @@ def qos_of(
 
 def bytes_of(value: IntoZBytes) -> bytes:
     """As it travels; a copy only of what is not bytes."""
-    return value if type(value) is bytes else ZBytes.of(value).to_bytes()
+    if type(value) is bytes:
+        return value
+    return value.to_bytes() if type(value) is ZBytes else ZBytes(value).to_bytes()
 
 
 def put_of(
@@ -113,6 +118,10 @@ class Publisher(Matcher):
         self._key = core.namespace.outward(str(key_expr))
         self._qos = qos_of(priority, congestion_control, express)
         self._destination = locality_of(allowed_destination)
+        self._like = (
+            None if core.node.config.timestamping else Put(encoding=encoding.wire, payload=b"")
+        )
+        """What puts are that say nothing but a value; there are none if they get a time."""
 
     @property
     def encoding(self) -> Encoding:
@@ -147,15 +156,24 @@ class Publisher(Matcher):
     ) -> None:
         """Publish a value. Waits for room as its congestion control says."""
         self.check("put")
-        kind = self._encoding if encoding is None else Encoding.of(encoding)
-        body = put_of(
-            self._core,
-            payload,
-            kind,
-            attachment=attachment,
-            timestamp=timestamp,
-            source_info=source_info,
-        )
+        like = self._like
+        if (
+            like is not None
+            and encoding is None
+            and attachment is None
+            and timestamp is None
+            and source_info is None
+        ):
+            body = with_payload(like, bytes_of(payload))
+        else:
+            body = put_of(
+                self._core,
+                payload,
+                self._encoding if encoding is None else Encoding.of(encoding),
+                attachment=attachment,
+                timestamp=timestamp,
+                source_info=source_info,
+            )
         waiting = self._push(body, timestamp_instrumentation)
         if waiting is not None:
             await self._core.room(waiting)

@@ -40,8 +40,7 @@ class Queryable(Entity, Receiving[Query]):
     def __init__(self, core: Core, eid: int, key_expr: KeyExpr, opened: Opened[Query]) -> None:
         self._opened = opened
         super().__init__(core, eid, key_expr)
-        core.node.receivers[eid] = _deliver(core, eid, opened)
-        core.pump(opened)
+        core.node.receivers[eid] = _deliver(core, eid, core.pump(opened))
 
     def _end(self) -> None:
         channel = self._opened.channel
@@ -51,9 +50,7 @@ class Queryable(Entity, Receiving[Query]):
         self._opened.sink.close()
 
 
-def _deliver(core: Core, eid: int, opened: Opened[Query]) -> Callable[[Output], None]:
-    put = opened.sink.put
-
+def _deliver(core: Core, eid: int, put: Callable[[Query], bool]) -> Callable[[Output], None]:
     def deliver(output: Output) -> None:
         if isinstance(output, QueryReceived):
             key = core.namespace.inward(output.key)

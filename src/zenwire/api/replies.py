@@ -60,6 +60,9 @@ class ReplyChannel(FifoChannel[Reply]):
         )
 
 
+_CHANNEL: Final = ReplyChannel()
+
+
 class CancellationToken:
     """Ends queries from outside: all that it was given to. Any thread may cancel."""
 
@@ -169,7 +172,7 @@ class Replies(Receiving[Reply]):
         ask: Callable[[], int],
         token: CancellationToken | None,
     ) -> None:
-        opened = open_handler(ReplyChannel() if handler is None else handler, on_drop=_dropped)
+        opened = open_handler(_CHANNEL if handler is None else handler, on_drop=_dropped)
         self._opened: Opened[Reply] = opened
         self._core = core
         self._asked = _Asked(core, opened, token)

@@ -76,7 +76,7 @@ class Session:
 
     @property
     def id(self) -> EntityGlobalId:
-        return EntityGlobalId(self._core.zid, 0)
+        return EntityGlobalId(self._core.zid, self._core.face.id)
 
     def zid(self) -> ZenohId:
         """The id of this node."""

@@ -54,21 +54,19 @@ class Subscriber(Entity, Receiving[Sample]):
     def __init__(self, core: Core, eid: int, key_expr: KeyExpr, opened: Opened[Sample]) -> None:
         self._opened = opened
         super().__init__(core, eid, key_expr)
-        core.node.receivers[eid] = _deliver(core, self._opened)
-        core.pump(self._opened)
+        core.node.receivers[eid] = _deliver(core, core.pump(opened))
 
     def _end(self) -> None:
         self._opened.sink.close()
 
 
-def _deliver(core: Core, opened: Opened[Sample]) -> Callable[[Output], None]:
-    put = opened.sink.put
+def _deliver(core: Core, put: Callable[[Sample], bool]) -> Callable[[Output], None]:
     inward = None if core.namespace.prefix is None else core.namespace.inward
     received = core.stamps.received
     reliable, best_effort = Reliability.RELIABLE, Reliability.BEST_EFFORT
 
     def deliver(output: Output) -> None:
-        if not isinstance(output, SampleReceived | LivelinessChanged):
+        if type(output) is not SampleReceived and not isinstance(output, LivelinessChanged):
             return
         key: str | None = output.key
         if inward is not None:
@@ -76,11 +74,10 @@ def _deliver(core: Core, opened: Opened[Sample]) -> Callable[[Output], None]:
         if key is None:
             core.foreign += 1
         elif type(output) is SampleReceived:
-            stack = output.timestamp_stack
+            _, _, body, qos, stack, is_reliable = output
             if stack is not None:
                 stack = received(stack)
-            reliability = reliable if output.reliable else best_effort
-            put(Sample(key, output.body, output.qos, reliability, stack))
+            put(Sample(key, body, qos, reliable if is_reliable else best_effort, stack))
         elif type(output) is LivelinessChanged:
             put(Sample(key, Put(payload=b"") if output.alive else Del()))
 

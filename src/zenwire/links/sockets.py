@@ -73,6 +73,13 @@ async def first_of(
     Raises LinkError with the reason of each address. The others are cancelled; an attempt must
     clean up after itself when it is.
     """
+    if len(places) == 1:
+        # Nothing to choose from, and so no task for it.
+        try:
+            return await attempt(places[0])
+        except (LinkError, OSError) as e:
+            failure = link_error(name, f"connecting to {printed(places[0])}", e)
+            raise LinkError(name, failure.reason, failure.hint) from None
     waiting = list(places)
     running: dict[asyncio.Future[socket.socket], SockAddr] = {}
     reasons: list[str] = []

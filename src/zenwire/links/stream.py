@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import socket
 import ssl
@@ -40,6 +41,8 @@ HANDSHAKES_MAX: Final = 100
 """Handshakes of TLS or WebSocket under way on a listener; one more, and the oldest gives way."""
 CLOSE_TIMEOUT: Final = 10.0
 """Seconds a closed link has for sending what was written, the time zenoh lingers."""
+READ_SIZE: Final = 64 * 1024
+"""Bytes that are read at once. asyncio's 256 KiB are mapped anew for each read, however short."""
 ACCEPT_PAUSE: Final = 0.1
 """Seconds without accepting after an error, so that it does not become a busy loop."""
 
@@ -113,6 +116,9 @@ class StreamLink(Link, asyncio.Protocol):
             stream.abort()
             return
         stream.set_write_buffer_limits(HIGH_WATER, LOW_WATER)
+        # Other event loops have no such attribute, and no such problem.
+        with contextlib.suppress(AttributeError):
+            stream.max_size = READ_SIZE  # type: ignore[attr-defined] # of asyncio's own transports
         try:
             self._describe(self)
             self.ready()
@@ -131,7 +137,8 @@ class StreamLink(Link, asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.bytes_in += len(data)
-        self.deliver(data)
+        if self._receiver is not None and not self._closing:
+            self._receiver.received(data)
 
     def deliver(self, data: bytes) -> None:
         """Hand bytes to the receiver, unless the link was closed meanwhile."""
@@ -187,6 +194,7 @@ class StreamListener(Listener):
     handshake_timeout: float | None = None
     _pending: dict[asyncio.Task[None], None] = field(default_factory=dict)
     _accepting: asyncio.Task[None] | None = None
+    _over: bool = False
 
     @abstractmethod
     def prepare(self, sock: socket.socket) -> None:
@@ -197,8 +205,13 @@ class StreamListener(Listener):
         self._accepting = asyncio.get_running_loop().create_task(self._accept())
 
     async def close(self) -> None:
-        # A task that was made just now must start, or nobody closes its socket.
-        await asyncio.sleep(0)
+        self._over = True
+        # A loop that would accept for a task that is cancelled meanwhile loses the connection.
+        with contextlib.suppress(NotImplementedError):
+            asyncio.get_running_loop().remove_reader(self.sock)
+        # What was accepted just now gets a task, and that must start, or nobody closes its socket.
+        for _ in range(2):
+            await asyncio.sleep(0)
         tasks = [*self._pending]
         if self._accepting is not None:
             tasks.append(self._accepting)
@@ -210,7 +223,7 @@ class StreamListener(Listener):
 
     async def _accept(self) -> None:
         loop = asyncio.get_running_loop()
-        while True:
+        while not self._over:
             try:
                 sock, _ = await loop.sock_accept(self.sock)
             except OSError as e:

@@ -109,7 +109,12 @@ class UdpLink(Link):
         self._deliver(data)
 
     def _deliver(self, data: bytes) -> None:
-        if self._receiver is not None and not self._closed:
+        if self._closed:
+            return
+        if self._receiver is None:
+            # Nothing was asked yet, so it is no answer.
+            self.dropped += 1
+        else:
             self.bytes_in += len(data)
             self._receiver.received(data)
 
@@ -236,11 +241,15 @@ async def _connected(endpoint: EndPoint, attach: Attach, sock: socket.socket) ->
         lambda writable: link.set_writable(writable),  # noqa: PLW0108 # the link is made below
     )
     link = UdpLink(endpoint, datagrams, src, dst, leave=datagrams.close)
-    link.attach(attach)
     try:
         await datagrams.open(sock)
     except OSError as e:
         raise link_error(shown(endpoint), "connecting", e) from e
+    try:
+        link.attach(attach)
+    except BaseException:
+        link.abort()
+        raise
     return link
 
 

@@ -17,7 +17,7 @@ from zenwire.transport import Cause, Closed, Event, Opened, Received, Stats, Uni
 from zenwire.wire.values import CloseReason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from zenwire.links import Link, Listener
     from zenwire.node.node import Node
@@ -30,6 +30,8 @@ __all__ = ["CROSSING", "Adjacency"]
 
 _log = logging.getLogger("zenwire.node")
 
+_TURN: Final = 0.05
+"""Seconds that one link has for what it said, before others have their turn."""
 CROSSING: Final = 2.0
 """Seconds for the other one of two links that were dialled at once to be open."""
 
@@ -86,6 +88,7 @@ class Adjacency:
             machine = self.sessions.connect(facts_of(link.facts, link.endpoint), node.now, expect)
             self._opening[machine] = asyncio.get_running_loop().create_future()
             carrier = self._carry(link, machine)
+            carrier.flush_soon()
             made.append(carrier)
             return carrier
 
@@ -98,7 +101,6 @@ class Adjacency:
                 carrier.abandon()
             raise
         carrier = made[0]
-        carrier.flush()
         machine = carrier.machine
         try:
             return Connection(await self._opening[machine], carrier)
@@ -191,18 +193,19 @@ class Adjacency:
 
     # What they say.
 
-    def _events(self, carrier: Carrier, events: Iterable[Event]) -> None:
-        for event in events:
+    def _events(self, carrier: Carrier, events: list[Event]) -> None:
+        ends = self._node.now + _TURN
+        for at, event in enumerate(events):
             neighbour = self._neighbour(carrier)
-            if isinstance(event, Opened):
+            if type(event) is Received:
+                if neighbour is not None and not self._node.take(neighbour.face, event, ends):
+                    carrier.postpone(events[at:])
+                    break
+            elif isinstance(event, Opened):
                 self._opened(carrier, event)
             elif isinstance(event, Closed):
                 self._closed(carrier, event)
-            elif neighbour is None:
-                continue
-            elif isinstance(event, Received):
-                self._node.take(neighbour.face, event)
-            elif isinstance(event, Writable):
+            elif isinstance(event, Writable) and neighbour is not None:
                 neighbour.retry()
         pressure = self._node.settle()
         if pressure:
@@ -249,10 +252,12 @@ class Adjacency:
             opening.exception()
         neighbour = self._neighbour(carrier)
         if neighbour is None:
-            # Without a CLOSE, it is mostly time that ends a handshake.
-            self.failures[_how(event, wordless="timeout")] += 1
+            # Whoever was expelled has been counted.
+            if carrier.machine.session is None:
+                wordless = "timeout" if carrier.machine.late else "malformed"
+                self.failures[_how(event, wordless)] += 1
             return
-        self.endings[_how(event, wordless="malformed")] += 1
+        self.endings[_how(event, "malformed")] += 1
         _log.info("a link with %s is over: %s", neighbour.face.zid, event.text)
         for other in neighbour.carriers:
             if other is not carrier:

@@ -66,7 +66,9 @@ class Autoconnect:
         greater = policy.strategy.get(whatami) is AutoConnectStrategy.GREATER_ZID
         return not greater or int(node.zid) > int(zid)
 
-    def _begin(self, zid: ZenohId, locators: Sequence[Locator], jitter: float) -> None:
+    def _begin(
+        self, zid: ZenohId, locators: Sequence[Locator], jitter: float, short: int = 0
+    ) -> None:
         node = self._node
         if not locators or zid in self._dialling or node.find(zid) is not None or node.closed:
             return
@@ -75,11 +77,17 @@ class Autoconnect:
             return
         self._dialling[zid] = None
         self.on_dial(zid, True)
-        node.spawn(self._dial(zid, locators, jitter))
+        node.spawn(self._dial(zid, locators, jitter, short))
 
-    async def _dial(self, zid: ZenohId, locators: Sequence[Locator], jitter: float) -> None:
+    async def _dial(
+        self, zid: ZenohId, locators: Sequence[Locator], jitter: float, short: int
+    ) -> None:
+        """``short`` sessions in a row were over at once: then it is not tried without a pause."""
         node = self._node
+        retry = node.config.connect.retry
         try:
+            if short:
+                await asyncio.sleep(retry.delay_ms(short - 1) / 1000)
             connection = await self._try(zid, locators, jitter)
             if connection is not None and node.config.wait_for_declares:
                 await node.adjacency.introduced(connection.neighbour)
@@ -88,9 +96,12 @@ class Autoconnect:
             self.on_dial(zid, False)
         if connection is not None:
             # Whoever was lost without a word may be back before anyone tells of it.
+            since = node.now
             await connection.ended()
-            if not connection.neighbour.farewell:
-                self._begin(zid, locators, JITTER)
+            pause = retry.delay_ms(short) / 1000
+            quick = node.now - since < pause
+            if not connection.neighbour.farewell and not (quick and pause == float("inf")):
+                self._begin(zid, locators, JITTER, short + 1 if quick else 0)
 
     async def _try(
         self, zid: ZenohId, locators: Sequence[Locator], jitter: float

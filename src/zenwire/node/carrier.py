@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from zenwire.transport import Event, Unicast
 
@@ -15,23 +15,32 @@ if TYPE_CHECKING:
 
 __all__ = ["Carrier"]
 
+_PIECE: Final = 256
+"""Bytes of compressed batches that are read at once: they may become the 250-fold."""
+_PAUSE: Final = 50e-6
+"""Seconds without a write after which a message is not made to wait for others."""
+
 
 class Carrier:
     """Receives for a link. ``on_events`` gets what the machine says, in order.
 
-    What is sent in one round of the loop goes out together, at its end. Whoever has dialled calls
-    ``flush`` once the link works. ``over`` is set when the link is gone.
+    A message that comes alone goes out at once. What is sent in one round of the loop after it
+    goes out together, at its end. Whoever has dialled begins with ``flush_soon``. ``over`` is set
+    when the link is gone.
     """
 
     __slots__ = (
-        "_flushing",
         "_held",
         "_loop",
         "_on_end",
         "_on_events",
+        "_rest",
         "_timer",
         "_timer_at",
+        "_unread",
+        "_written",
         "ended",
+        "flushing",
         "link",
         "machine",
         "over",
@@ -51,8 +60,12 @@ class Carrier:
         self._on_events = on_events
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
-        self._flushing = False
+        self.flushing = False
+        """Whoever made it so flushes in a moment."""
+        self._written = float("-inf")
         self._held = 0
+        self._rest: list[Event] = []
+        self._unread = b""
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = float("inf")
         self._arm(machine.deadline)
@@ -60,11 +73,37 @@ class Carrier:
     # What the link says.
 
     def received(self, data: bytes) -> None:
-        events = self.machine.receive(data, self._loop.time())
-        if events:
-            self._on_events(self, events)
+        machine = self.machine
+        flushing, self.flushing = self.flushing, True
+        try:
+            if not machine.expands or (len(data) <= _PIECE and not self._unread):
+                events = machine.receive(data, self._loop.time())
+                if events:
+                    self._say(events)
+            else:
+                self._expand(self._unread + data)
+        finally:
+            self.flushing = flushing
         # What was said in answer goes out before anything else is read.
         self.flush()
+
+    def _expand(self, data: bytes) -> None:
+        """Piece by piece, and no further than what came of it was heard."""
+        self._unread = b""
+        for start in range(0, len(data), _PIECE):
+            if self._rest or self._held:
+                self._unread = data[start:]
+                break
+            events = self.machine.receive(data[start : start + _PIECE], self._loop.time())
+            if events:
+                self._say(events)
+
+    def _say(self, events: list[Event]) -> None:
+        """What was said before is heard before."""
+        if self._rest:
+            self._rest += events
+        else:
+            self._on_events(self, events)
 
     def drained(self) -> None:
         self.flush()
@@ -76,20 +115,30 @@ class Carrier:
         text = "the other side has closed the link" if error is None else str(error)
         events = self.machine.lost(self._loop.time(), text)
         if events:
-            self._on_events(self, events)
+            self._say(events)
         self._on_end(self)
         self.over.set()
 
     # What goes out.
 
     def flush_soon(self) -> None:
-        """Write at the end of this round of the loop, together with what else is sent in it."""
-        if not self._flushing and not self.ended:
-            self._flushing = True
+        """Write now, or soon after another write at the end of this round of the loop."""
+        if self._loop.time() - self._written < _PAUSE:
+            self._flush_later()
+        elif not self.flushing and not self.ended:
+            self.flushing = True
+            try:
+                self.flush()
+            finally:
+                self.flushing = False
+
+    def _flush_later(self) -> None:
+        if not self.flushing and not self.ended:
+            self.flushing = True
             self._loop.call_soon(self._flush_now)
 
     def _flush_now(self) -> None:
-        self._flushing = False
+        self.flushing = False
         self.flush()
 
     def flush(self) -> None:
@@ -97,14 +146,15 @@ class Carrier:
         machine, link = self.machine, self.link
         if self.ended:
             return
+        now = self._loop.time()
         # The last words of a link go out even if nobody reads them: closing it has its own bound.
-        while link.writable or self._last_words:
-            data = machine.pull(self._loop.time())
-            if not data:
-                break
+        while (link.writable or self._last_words) and (data := machine.pull(now)):
+            self._written = now
             link.write(data)
+        if machine.steady and self._timer is not None:
+            return
         deadline = machine.deadline
-        if deadline is not None and deadline <= self._loop.time():
+        if deadline is not None and deadline <= now:
             self._tick()
         else:
             self._arm(deadline)
@@ -128,22 +178,48 @@ class Carrier:
 
     def _release(self, _done: asyncio.Future[None]) -> None:
         self._held -= 1
-        if not self._held and not self.ended:
+        if not self._held:
+            self._go_on()
+
+    def postpone(self, events: list[Event]) -> None:
+        """These would be too much for one turn of the loop: they come back with a later one."""
+        self._rest = events
+        if not self.ended:
+            self.link.pause()
+        self._loop.call_soon(self._go_on)
+
+    @property
+    def _behind(self) -> bool:
+        """There is something that must be done before more is read."""
+        return bool(self._held or self._rest or self._unread)
+
+    def _go_on(self) -> None:
+        """With what was postponed, then with what is not read yet, then with reading."""
+        if self._held:
+            return
+        rest, self._rest = self._rest, []
+        if rest:
+            self._on_events(self, rest)
+        if self._unread and not self._rest:
+            self._expand(self._unread)
+        if not self._behind and not self.ended:
             self.link.resume()
+        self.flush()
 
     # Time.
 
     def _tick(self) -> None:
         now = self._loop.time()
         events: list[Event] = []
-        if self._held:
+        if self._behind:
             # It is we who do not listen: the silence is not the other side's.
             events = self.machine.receive(b"", now)
         events += self.machine.tick(now)
         if events:
-            self._on_events(self, events)
+            self._say(events)
         if not self.ended:
-            self.flush_soon()
+            self.flushing = False
+            self._flush_later()
 
     def _arm(self, deadline: float | None) -> None:
         """A timer that is early finds out when it runs: most deadlines only move on."""

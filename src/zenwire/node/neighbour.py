@@ -21,8 +21,11 @@ __all__ = ["WAITING_MAX", "Neighbour", "Queue", "Waiting"]
 
 _log = logging.getLogger("zenwire.node")
 
-WAITING_MAX: Final = 16_384
-"""Messages that may wait for room in the queues of one neighbour."""
+WAITING_MAX: Final = 131_072
+"""Messages that may wait for room in the queues of one neighbour.
+
+Twice as many as another may have declarations: it is told of all of them at once, and of their end.
+"""
 
 
 class Waiting:
@@ -86,10 +89,16 @@ class Queue:
 
     def send(self, message: NetworkMessage, reliable: bool) -> Waiting | None:
         """Queue a message, or let it wait for room."""
+        result: Result | None = None
+        if not self._waiting:
+            result = self._try(message, reliable, None)
+            if result is ACCEPTED:
+                self.flush_soon()
+                return None
         priority = message.qos.priority
         full: Full | None = None
         if not self._waiting.get(priority):
-            result = self._try(message, reliable, None)
+            result = result or self._try(message, reliable, None)
             if isinstance(result, Full):
                 # Room may be a write away.
                 self.flush()
@@ -216,4 +225,5 @@ class Neighbour(Queue):
 
     def flush_soon(self) -> None:
         for carrier in self.carriers:
-            carrier.flush_soon()
+            if not carrier.flushing:
+                carrier.flush_soon()

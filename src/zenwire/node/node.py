@@ -9,6 +9,7 @@ import asyncio
 import logging
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,7 @@ from zenwire.wire.values import CloseReason, WhatAmI, ZenohId
 
 if TYPE_CHECKING:
     from zenwire.links import Listener
+    from zenwire.node.autoconnect import Autoconnect
     from zenwire.node.config import Effective
     from zenwire.node.scouting import Scouting
     from zenwire.node.seats import Connection
@@ -91,10 +93,14 @@ class Node:
         self.on_known: Callable[[NodeKnown], None] = _ignore
         self.scouting: Scouting | None = None
         """If it takes part in scouting by multicast."""
+        self.autoconnect: Autoconnect | None = None
+        """If it dials those that it finds."""
         self.closed = False
         self.late = 0
         """Samples that were dropped, or stamped anew, for a time that is too far ahead."""
         self._settling = False
+        self._telling = False
+        self._untold: deque[Output] = deque()
         self._pressure: list[Waiting] = []
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = float("inf")
@@ -128,27 +134,57 @@ class Node:
         return self.tables.session()
 
     def settle(self) -> list[Waiting]:
-        """Carry out what routing wants. Gives the messages that found no room at once."""
+        """Carry out what routing wants. Gives the messages that found no room at once.
+
+        Messages go out before programs are told of anything, so that what programs do then has
+        an outcome of its own.
+        """
+        tables, untold = self.tables, self._untold
         if self._settling:
             return []
-        self._settling = True
-        try:
-            while outputs := self.tables.outputs():
-                for output in outputs:
-                    self._do(output)
-        finally:
-            self._settling = False
-        self._arm()
-        pressure, self._pressure = self._pressure, []
+        pressure: list[Waiting] = []
+        if tables.pending:
+            self._carry_out()
+            if self._pressure:
+                pressure, self._pressure = self._pressure, pressure
+        if untold and not self._telling:
+            self._telling = True
+            try:
+                while untold:
+                    self._tell(untold.popleft())
+                    if tables.pending:
+                        self._carry_out()
+                        if self._pressure:
+                            pressure += self._pressure
+                            self._pressure = []
+            finally:
+                self._telling = False
+        if tables.sooner:
+            self._arm()
         return pressure
 
-    def _do(self, output: Output) -> None:
+    def _carry_out(self) -> None:
+        tables = self.tables
+        self._settling = True
+        try:
+            while tables.pending:
+                for output in tables.outputs():
+                    if type(output) is Send:
+                        self._send(output)
+                    elif type(output) is CloseFace:
+                        self.adjacency.expel(output.face, output.reason, output.why)
+                    else:
+                        self._untold.append(output)
+        finally:
+            self._settling = False
+
+    def _tell(self, output: Output) -> None:
         receivers = self.receivers
-        if isinstance(output, Send):
-            self._send(output)
-        elif isinstance(output, SampleReceived | LivelinessChanged):
+        if type(output) is SampleReceived or isinstance(output, LivelinessChanged):
             for id_ in output.subscribers:
-                _tell(receivers.get(id_), output)
+                deliver = receivers.get(id_)
+                if deliver is not None:
+                    deliver(output)
         elif isinstance(output, QueryReceived):
             for id_ in output.queryables:
                 _tell(receivers.get(id_), output)
@@ -160,18 +196,16 @@ class Node:
             _tell(receivers.get(output.id), output)
         elif isinstance(output, NodeKnown):
             self.on_known(output)
-        elif isinstance(output, CloseFace):
-            self.adjacency.expel(output.face, output.reason, output.why)
 
     def _send(self, output: Send) -> None:
-        face = output.face
-        to: Queue | None = self.neighbours.get(face) or self.groups.get(face)
+        face, message, reliable = output
+        to: Queue | None = self.adjacency.neighbours.get(face) or self.groups.get(face)
         if to is None:
             return
         if to.overflown and not face.relation.multicast:
             self.adjacency.expel(face, CloseReason.UNRESPONSIVE, "too much waits for it")
             return
-        waiting = to.send(output.message, output.reliable)
+        waiting = to.send(message, reliable)
         if waiting is not None:
             self._pressure.append(waiting)
 
@@ -188,16 +222,29 @@ class Node:
         self._timer = None
         self.tables.tick(self.now)
         self.settle()
+        self._arm()
 
     # What comes in.
 
-    def take(self, face: Face, event: Received) -> None:
-        """Messages of a neighbour, or of a group. ``settle`` carries out what comes of them."""
-        tables, now = self.tables, self.now
-        for message in event.messages:
-            if type(message) is Push and self.config.timestamping and not self._timely(message):
+    def take(self, face: Face, event: Received, ends: float = float("inf")) -> bool:
+        """Messages of a neighbour, or of a group. ``settle`` carries out what comes of them.
+
+        False if they take longer than until ``ends``: the event has those that are left.
+        """
+        receive, now, reliable = self.tables.receive, self._loop.time(), event.reliable
+        timestamping = self.config.timestamping
+        for at, message in enumerate(event.messages, 1):
+            if timestamping and type(message) is Push and not self._timely(message):
                 continue
-            tables.receive(face, message, now, reliable=event.reliable)
+            receive(face, message, now, reliable=reliable)
+            if type(message) is not Push:
+                # An interest of some bytes may be answered by all declarations there are, so
+                # that what many come to must not pile up, nor keep others waiting.
+                self._carry_out()
+                if self._loop.time() > ends:
+                    del event.messages[:at]
+                    return False
+        return True
 
     def _timely(self, push: Push) -> bool:
         """Learn the time of others; False for what is to be dropped for being of the future."""

@@ -85,6 +85,14 @@ def group_settings(config: Effective, settings: Settings) -> Settings:
         qos=multicast.qos.enabled,
         compression=multicast.compression.enabled,
         lowlatency=False,
+        join_interval=(
+            settings.join_interval
+            if multicast.join_interval is None
+            else multicast.join_interval / 1000
+        ),
+        max_sessions=(
+            settings.max_sessions if multicast.max_sessions is None else multicast.max_sessions
+        ),
     )
 
 

@@ -193,7 +193,7 @@ async def _open_peer(node: Node) -> None:
     config = node.config
     multicast = config.scouting.multicast
     start = _Start()
-    auto = Autoconnect(node)
+    node.autoconnect = auto = Autoconnect(node)
 
     def dial(zid: object, begins: bool) -> None:
         if config.wait_for_scouted:

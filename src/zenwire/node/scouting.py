@@ -23,13 +23,15 @@ if TYPE_CHECKING:
     from zenwire.node.node import Node
     from zenwire.node.reach import Member
 
-__all__ = ["HELLOS_MAX", "PERIOD_MAX", "Scouting", "scout"]
+__all__ = ["ANSWERS_MAX", "HELLOS_MAX", "PERIOD_MAX", "Scouting", "scout"]
 
 _log = logging.getLogger("zenwire.node")
 
 PERIOD: Final = 1.0
 PERIOD_MAX: Final = 8.0
 """Seconds between two SCOUTs: twice as many each time, up to this."""
+ANSWERS_MAX: Final = 256
+"""HELLOs in a second. A SCOUT is small and its address may be another's: no one is to be flooded."""
 HELLOS_MAX: Final = 1_024
 """HELLOs that may wait for whoever asked."""
 
@@ -39,11 +41,15 @@ _ANY: Final = WhatAmIMatcher.ROUTER | WhatAmIMatcher.PEER | WhatAmIMatcher.CLIEN
 class Scouting:
     """A node in the group of scouting: it answers, and tells ``on_hello`` of others.
 
-    ``malformed`` counts datagrams that were no scouting message.
+    ``malformed`` counts datagrams that were no scouting message, ``unanswered`` the SCOUTs beyond
+    what is answered in a second.
     """
 
     def __init__(self, node: Node, on_hello: Callable[[Hello], None]) -> None:
         self.malformed = 0
+        self.unanswered = 0
+        self._second = float("-inf")
+        self._answers = 0
         self._node = node
         self._on_hello = on_hello
         self._member: Member | None = None
@@ -71,6 +77,12 @@ class Scouting:
         if member is None or not node.config.scouting.multicast.listen:
             return
         if not asked.what & mode or asked.zid == node.zid:
+            return
+        if node.now - self._second >= 1.0:
+            self._second, self._answers = node.now, 0
+        self._answers += 1
+        if self._answers > ANSWERS_MAX:
+            self.unanswered += 1
             return
         locators = tuple(node.locators(loopback=_is_near(source)))
         hello = Hello(version=VERSION, zid=node.zid, whatami=mode, locators=locators)

@@ -75,7 +75,8 @@ class NodeStats:
     """All of a node. ``ended`` adds up the sessions that are over.
 
     ``endings`` says how sessions have ended, ``failures`` how handshakes failed, ``evicted`` how
-    many of them gave way; ``late`` counts samples of the future.
+    many of them gave way; ``late`` counts samples of the future. Of scouting there are datagrams
+    that were none, SCOUTs beyond what is answered, and finds beyond what is dialled.
     """
 
     neighbours: tuple[NeighbourStats, ...]
@@ -88,6 +89,15 @@ class NodeStats:
     failures: Counter[str]
     evicted: int
     late: int
+    scouting_malformed: int
+    unanswered: int
+    not_dialled: int
+
+    @property
+    def dropped(self) -> Counter[Cause]:
+        """Everything that was lost, by cause, with all neighbours and groups so far."""
+        there = [one.dropped for one in self.neighbours] + [one.dropped for one in self.groups]
+        return sum(there, Counter(self.ended_dropped))
 
 
 def stats_of(node: Node) -> NodeStats:
@@ -105,6 +115,9 @@ def stats_of(node: Node) -> NodeStats:
         failures=Counter(node.adjacency.failures),
         evicted=node.adjacency.sessions.evicted,
         late=node.late,
+        scouting_malformed=0 if node.scouting is None else node.scouting.malformed,
+        unanswered=0 if node.scouting is None else node.scouting.unanswered,
+        not_dialled=0 if node.autoconnect is None else node.autoconnect.ignored,
     )
 
 

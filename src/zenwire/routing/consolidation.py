@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from zenwire.keyexpr import intersects
+from zenwire.routing.limits import Counters, Limits
 from zenwire.wire.data import Err
 from zenwire.wire.values import ConsolidationMode
 
 if TYPE_CHECKING:
-    from zenwire.routing.limits import Counters
     from zenwire.routing.outputs import ReplyReceived
 
 __all__ = ["Consolidation", "parameter_names", "resolve"]
@@ -22,6 +22,8 @@ _Age = tuple[int, bytes]
 
 def parameter_names(parameters: str) -> set[str]:
     """The names of ``k=v;k2=v2;flag``."""
+    if not parameters:
+        return set()
     return {pair.partition("=")[0] for pair in parameters.split(";") if pair}
 
 
@@ -36,7 +38,7 @@ def resolve(mode: ConsolidationMode, parameters: str) -> ConsolidationMode:
 class Consolidation:
     """The replies to one query on their way to the asker. ``mode`` is resolved."""
 
-    __slots__ = ("_accept", "_budget", "_counters", "_held", "_newest", "mode")
+    __slots__ = ("_accept", "_budget", "_counters", "_held", "_keys_max", "_newest", "mode")
 
     def __init__(
         self,
@@ -44,11 +46,13 @@ class Consolidation:
         accept: str | None,
         budget: int | None,
         counters: Counters,
+        keys_max: int = Limits().replies,
     ) -> None:
         self.mode = mode
         self._accept = accept
         self._budget = budget
         self._counters = counters
+        self._keys_max = keys_max
         self._held: dict[str, ReplyReceived] = {}
         self._newest: dict[str, _Age | None] = {}
 
@@ -82,6 +86,9 @@ class Consolidation:
             known = self._newest[reply.key]
             if known is not None and (age is None or age < known):
                 return False
+        elif len(self._newest) >= self._keys_max:
+            self._counters.limit_replies += 1
+            return False
         self._newest[reply.key] = age
         return True
 

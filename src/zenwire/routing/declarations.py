@@ -7,6 +7,7 @@ from enum import Enum, unique
 from typing import TYPE_CHECKING, NamedTuple
 
 from zenwire.keyexpr import KeyExprTree
+from zenwire.routing.faces import chunks_of
 from zenwire.wire.values import QueryableInfo
 
 if TYPE_CHECKING:
@@ -84,6 +85,8 @@ class Declarations:
         old = mine.keys.get((kind, id))
         if old is not None and old != key:
             changes += self.undeclare(face, kind, id)
+        if old != key:
+            face.chunks += chunks_of(key)
         change = Change(kind, key)
         mine.keys[kind, id] = key
         mine.infos.setdefault(change, {})[id] = info
@@ -97,6 +100,7 @@ class Declarations:
         key = None if mine is None else mine.keys.pop((kind, id), None)
         if mine is None or key is None:
             return []
+        face.chunks -= chunks_of(key)
         change = Change(kind, key)
         infos = mine.infos[change]
         del infos[id]
@@ -111,6 +115,7 @@ class Declarations:
             return []
         for id in mine.infos.pop(change):
             del mine.keys[change.kind, id]
+            face.chunks -= chunks_of(change.key)
         self._refresh(face, change)
         return [change]
 

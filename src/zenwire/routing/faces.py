@@ -14,7 +14,12 @@ from typing import Final
 from zenwire.routing.resources import Aliases
 from zenwire.wire.values import WhatAmI, ZenohId
 
-__all__ = ["LOCAL", "MULTICAST", "Face", "Locality", "Region", "Relation", "Role"]
+__all__ = ["LOCAL", "MULTICAST", "Face", "Locality", "Region", "Relation", "Role", "chunks_of"]
+
+
+def chunks_of(key: str | None) -> int:
+    """How many chunks a key has. None is every key, and needs no place."""
+    return 0 if key is None else key.count("/") + 1
 
 
 @unique
@@ -89,6 +94,10 @@ class Face:
     introduced: bool = False
     """The other side has said all it had at the start."""
     aliases: Aliases = field(default_factory=Aliases)
+    chunks: int = 0
+    """Of all keys that it has declared or asked for, as long as that holds."""
+    asking: int = 0
+    """Bytes that its requests carry, as long as they have not had their final."""
     _last_id: int = 0
     _last_request_id: int = 0
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from zenwire.keyexpr import KeyExprTree, intersects
 from zenwire.routing.declarations import Change, Kind
+from zenwire.routing.faces import chunks_of
 from zenwire.wire.values import InterestMode
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ class Interests:
         mine.by_id[held.id] = held
         for keys in self._keys(mine, held):
             keys.add(held.key)
+            held.face.chunks += chunks_of(held.key)
 
     def remove(self, held: Held) -> None:
         mine = self._faces[held.face]
@@ -121,6 +123,7 @@ class Interests:
         mine.pending.pop(held.id, None)
         for keys in self._keys(mine, held):
             keys.remove(held.key)
+            held.face.chunks -= chunks_of(held.key)
 
     def drop(self, face: Face) -> list[Held]:
         """The face is gone; what it asked for."""
@@ -130,6 +133,11 @@ class Interests:
     def wait(self, held: Held) -> None:
         """Its D_FINAL waits for the answers of others."""
         self._faces.setdefault(held.face, _OfFace()).pending[held.id] = held
+
+    def waits(self, face: Face, id: int) -> bool:
+        """Whether the D_FINAL of an interest with this id is still to come."""
+        mine = self._faces.get(face)
+        return mine is not None and id in mine.pending
 
     def answered(self, held: Held) -> bool:
         """It gets its D_FINAL. False if nobody waits for it any more."""

@@ -19,8 +19,14 @@ class Limits:
     declarations: int = 65_536
     """Subscribers, queryables and tokens together."""
     interests: int = 4_096
+    chunks: int = 524_288
+    """Chunks of all keys that are declared or asked for: each has a place in a tree."""
     pending_queries: int = 4_096
     """Requests of a face that have not had their final."""
+    pending_bytes: int = 2**26
+    """What those requests may carry together. One alone may carry more."""
+    replies: int = 65_536
+    """Keys of the replies to one query that are held back, or told apart."""
     key_length: int = 4_096
     """Characters of a whole key expression that a face may declare, put, ask or answer."""
     nodes: int = 4_096
@@ -52,6 +58,7 @@ class Counters:
     limit_declarations: int = 0
     limit_interests: int = 0
     limit_pending_queries: int = 0
+    limit_replies: int = 0
     limit_nodes: int = 0
     shared_memory: int = 0
     """Payloads that lie in shared memory, which this node does not have."""

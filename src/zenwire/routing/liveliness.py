@@ -93,6 +93,7 @@ class Liveliness:
         else:
             want.waiters.append(id)
             heapq.heappush(self._deadlines, (now + timeout, id))
+            self._state.sooner = True
         return id
 
     def found(self, id: int, key: str) -> None:

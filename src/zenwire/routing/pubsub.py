@@ -12,9 +12,10 @@ from zenwire.keyexpr import validate
 from zenwire.routing.declarations import Change, Declarations, Kind
 from zenwire.routing.faces import Locality
 from zenwire.routing.local import Entities, LocalSubscriber
-from zenwire.routing.outputs import SampleReceived
+from zenwire.routing.outputs import sample_of, send_of
 from zenwire.wire.data import Put
 from zenwire.wire.network import Push
+from zenwire.wire.repeat import with_body
 
 if TYPE_CHECKING:
     from zenwire.routing.faces import Face
@@ -37,9 +38,12 @@ class Route(NamedTuple):
     """Subscribers of the session that published."""
     others: tuple[int, ...]
     """Subscribers of the other sessions of this node."""
+    prepared: dict[int, tuple[tuple[Push, tuple[Face, ...]], ...]]
+    """By QoS, messages for `remote` that lack their bodies."""
 
 
 _Written = tuple[int, str, "Mapping"]
+_NO_BODY = Put(payload=b"")
 
 
 class PubSub:
@@ -76,7 +80,8 @@ class PubSub:
         reliable: bool = True,
     ) -> None:
         """A session puts or deletes. KeyExprError for a key that is not canonical."""
-        self._refresh()
+        if self._generation != self._state.generation:
+            self._refresh()
         routes = self._by_key.get(session)
         route = None if routes is None else routes.get(key)
         if route is None:
@@ -87,12 +92,13 @@ class PubSub:
             subscribers = route.own
         if destination is not Locality.SESSION_LOCAL:
             subscribers += route.others
-            self._forward(route, body, qos, timestamp_stack, reliable=reliable)
+            if route.remote:
+                self._forward(route, body, qos, timestamp_stack, reliable)
         if subscribers:
-            event = SampleReceived(subscribers, key, body, qos, timestamp_stack, reliable)
-            self._state.emit(event)
+            event = sample_of(subscribers, key, body, qos, timestamp_stack, reliable)
+            self._state.outputs.append(event)
 
-    def receive(self, face: Face, push: Push, *, reliable: bool = True) -> None:
+    def receive(self, face: Face, push: Push, reliable: bool = True) -> None:
         """A sample came from a face."""
         body = push.body
         if type(body) is Put and body.shm:
@@ -103,10 +109,10 @@ class PubSub:
             return
         stack = push.timestamp_stack
         if route.remote:
-            self._forward(route, body, push.qos, stack, reliable=reliable)
+            self._forward(route, body, push.qos, stack, reliable)
         if route.others:
-            event = SampleReceived(route.others, route.key, body, push.qos, stack, reliable)
-            self._state.emit(event)
+            event = sample_of(route.others, route.key, body, push.qos, stack, reliable)
+            self._state.outputs.append(event)
 
     def route(self, src: Face, key: str) -> Route:
         """The route of a source and a key that is canonical."""
@@ -124,8 +130,11 @@ class PubSub:
         self._by_expr.pop(face, None)
 
     def _incoming(self, face: Face, expr: WireExpr) -> Route | None:
-        self._refresh()
-        routes = self._by_expr.setdefault(face, {})
+        if self._generation != self._state.generation:
+            self._refresh()
+        routes = self._by_expr.get(face)
+        if routes is None:
+            routes = self._by_expr[face] = {}
         written = expr.scope, expr.suffix, expr.mapping
         route = routes.get(written)
         if route is None:
@@ -165,7 +174,7 @@ class PubSub:
             if subscriber.origin.reaches(local=local):
                 (own if local else others).append(subscriber.id)
         remote = tuple((expr, tuple(faces)) for expr, faces in written.items())
-        return Route(key, remote, tuple(sorted(own)), tuple(sorted(others)))
+        return Route(key, remote, tuple(sorted(own)), tuple(sorted(others)), {})
 
     def _forward(
         self,
@@ -173,14 +182,24 @@ class PubSub:
         body: Put | Del,
         qos: QoS,
         timestamp_stack: TimestampStack | None,
-        *,
         reliable: bool,
     ) -> None:
-        send = self._state.send
-        for expr, faces in route.remote:
-            push = Push(key=expr, qos=qos, timestamp_stack=timestamp_stack, body=body)
+        add = self._state.outputs.append
+        if timestamp_stack is not None:
+            for expr, faces in route.remote:
+                push = Push(key=expr, qos=qos, timestamp_stack=timestamp_stack, body=body)
+                for face in faces:
+                    add(send_of(face, push, reliable))
+            return
+        prepared = route.prepared.get(qos.raw)
+        if prepared is None:
+            prepared = route.prepared[qos.raw] = tuple(
+                (Push(key=expr, qos=qos, body=_NO_BODY), faces) for expr, faces in route.remote
+            )
+        for like, faces in prepared:
+            push = with_body(like, body)
             for face in faces:
-                send(face, push, reliable=reliable)
+                add(send_of(face, push, reliable))
 
 
 def unfiltered(upstream: Upstream, face: Face, change: Change) -> bool:

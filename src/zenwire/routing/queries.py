@@ -51,6 +51,7 @@ class Pending:
     message: Request
     deadline: float
     anyke: bool
+    size: int = 0
     consolidation: Consolidation | None = None
     branches: dict[tuple[Face, int], Branch] = field(default_factory=dict)
     done: bool = False
@@ -136,7 +137,10 @@ class Queries:
         anyke = "_anyke" in parameter_names(parameters)
         pending = Pending(session, id, key, message, now + timeout, anyke)
         accept = None if anyke else key
-        pending.consolidation = Consolidation(mode, accept, budget, self._state.counters)
+        state = self._state
+        pending.consolidation = Consolidation(
+            mode, accept, budget, state.counters, state.limits.replies
+        )
         self._start(pending, destination)
         return id
 
@@ -149,7 +153,9 @@ class Queries:
             counters.duplicate_request += 1
             return
         key = self._state.key_of(face, message.key)
-        if key is not None and len(asked) >= self._state.limits.pending_queries:
+        limits, size = self._state.limits, _size(message.body)
+        too_much = bool(asked) and face.asking + size > limits.pending_bytes
+        if key is not None and (too_much or len(asked) >= limits.pending_queries):
             counters.limit_pending_queries += 1
             key = None
         if message.body.shm:
@@ -160,7 +166,8 @@ class Queries:
             return
         timeout = QUERY_TIMEOUT if message.timeout is None else message.timeout / 1000
         anyke = "_anyke" in parameter_names(message.body.parameters)
-        pending = Pending(face, message.request_id, key, message, now + timeout, anyke)
+        pending = Pending(face, message.request_id, key, message, now + timeout, anyke, size)
+        face.asking += size
         self._start(pending, Locality.REMOTE)
 
     def response(self, face: Face, message: Response) -> None:
@@ -284,6 +291,8 @@ class Queries:
             heapq.heapify(self._deadlines)
         self._serial += 1
         heapq.heappush(self._deadlines, (pending.deadline, self._serial, pending))
+        if self._deadlines[0][2] is pending:
+            self._state.sooner = True
 
     def _serve(self, pending: Pending, session: Face, queryables: tuple[int, ...]) -> QueryReceived:
         query = self._state.next_entity_id()
@@ -372,9 +381,7 @@ class Queries:
             self._finish(pending, timed_out=True)
 
     def _finish(self, pending: Pending, *, timed_out: bool = False) -> None:
-        pending.done = True
-        self._live -= 1
-        self._asked.get(pending.origin, {}).pop(pending.request_id, None)
+        self._settle(pending)
         if pending.consolidation is None:
             self._send_final(pending.origin, pending.message)
             return
@@ -385,11 +392,15 @@ class Queries:
         self._state.emit(QueryFinished(pending.request_id))
 
     def _abandon(self, pending: Pending) -> None:
-        pending.done = True
-        self._live -= 1
-        self._asked.get(pending.origin, {}).pop(pending.request_id, None)
+        self._settle(pending)
         for branch in list(pending.branches.values()):
             self._forget(branch)
+
+    def _settle(self, pending: Pending) -> None:
+        pending.done = True
+        pending.origin.asking -= pending.size
+        self._live -= 1
+        self._asked.get(pending.origin, {}).pop(pending.request_id, None)
 
     def _forget(self, branch: Branch) -> None:
         branch.pending.branches.pop((branch.face, branch.id), None)
@@ -401,3 +412,11 @@ class Queries:
     def _send_final(self, face: Face, message: Request) -> None:
         final = ResponseFinal(request_id=message.request_id, qos=message.qos)
         self._state.send(face, final)
+
+
+def _size(query: Query) -> int:
+    """The bytes that a query carries."""
+    size = len(query.parameters) + len(query.attachment or b"")
+    if query.body is not None:
+        size += len(query.body.payload)
+    return size + sum(len(each.body) for each in query.unknown if isinstance(each.body, bytes))

@@ -46,6 +46,8 @@ class Session:
     def __init__(self, core: Core, face: Face) -> None:
         self._core = core
         self.face = face
+        self.id = core.state.next_entity_id()
+        """Among those of what it declares."""
         self._entities: dict[int, Entity] = {}
 
     def declare_subscriber(self, key: str, *, allowed_origin: Locality = Locality.ANY) -> int:
@@ -144,7 +146,8 @@ class Session:
         reliable: bool = True,
     ) -> None:
         """Put or delete: once to each neighbour and session that wants it."""
-        self._open()
+        if not self.face.alive:
+            self._open()
         self._core.pubsub.publish(
             self.face,
             key,

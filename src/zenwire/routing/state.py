@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from zenwire.keyexpr import is_canonical
-from zenwire.routing.outputs import CloseFace, Output, Send
+from zenwire.routing.outputs import CloseFace, Output, send_of
 from zenwire.wire.values import CloseReason, CongestionControl, Priority, QoS
 
 if TYPE_CHECKING:
@@ -25,7 +25,16 @@ CONTROL: Final = QoS.of(Priority.CONTROL, CongestionControl.BLOCK)
 class State:
     """One node's faces, remote and local, and its outputs until they are taken."""
 
-    __slots__ = ("_entity_id", "_outputs", "counters", "faces", "generation", "limits", "zid")
+    __slots__ = (
+        "_entity_id",
+        "counters",
+        "faces",
+        "generation",
+        "limits",
+        "outputs",
+        "sooner",
+        "zid",
+    )
 
     def __init__(self, zid: ZenohId, limits: Limits, counters: Counters) -> None:
         self.zid = zid
@@ -34,19 +43,21 @@ class State:
         self.faces: dict[int, Face] = {}
         self.generation = 0
         """Changes whenever a cached route may be wrong."""
-        self._outputs: list[Output] = []
+        self.sooner = False
+        """Something has to end earlier than what was to end first, perhaps."""
+        self.outputs: list[Output] = []
         self._entity_id = 0
 
     def take(self) -> list[Output]:
         """The outputs since the last call."""
-        taken, self._outputs = self._outputs, []
+        taken, self.outputs = self.outputs, []
         return taken
 
     def send(self, face: Face, message: NetworkMessage, *, reliable: bool = True) -> None:
-        self._outputs.append(Send(face, message, reliable))
+        self.outputs.append(send_of(face, message, reliable))
 
     def emit(self, event: Output) -> None:
-        self._outputs.append(event)
+        self.outputs.append(event)
 
     def stale(self) -> None:
         """Routes that were found before must be found again."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from zenwire.routing.core import Core
 from zenwire.routing.declarations import Change, Kind
-from zenwire.routing.faces import LOCAL, MULTICAST, Face, Relation, Role
+from zenwire.routing.faces import LOCAL, MULTICAST, Face, Relation, Role, chunks_of
 from zenwire.routing.interests import Held
 from zenwire.routing.limits import Counters, Limits
 from zenwire.routing.outputs import CloseFace, Output
@@ -91,8 +91,19 @@ class Tables:
     def deadline(self) -> float | None:
         """When `tick` is due, or None."""
         core = self._core
+        core.state.sooner = False
         times = core.queries.deadline, core.upstream.deadline, core.liveliness.deadline
         return min((time for time in times if time is not None), default=None)
+
+    @property
+    def sooner(self) -> bool:
+        """Whether the deadline may be an earlier one than when it was last asked for."""
+        return self._core.state.sooner
+
+    @property
+    def pending(self) -> bool:
+        """Whether there are outputs."""
+        return bool(self._core.state.outputs)
 
     def outputs(self) -> list[Output]:
         """What is to be done since the last call. The caller does it in this order."""
@@ -149,9 +160,8 @@ class Tables:
         if not face.alive:
             return
         core = self._core
-        kind = type(message)
-        if kind is Push:
-            core.pubsub.receive(face, message, reliable=reliable)  # type: ignore[arg-type] # narrowed by kind
+        if type(message) is Push:
+            core.pubsub.receive(face, message, reliable)
         elif isinstance(message, Declare):
             self._declare(face, message)
         elif face.relation.multicast:
@@ -238,8 +248,11 @@ class Tables:
         if face.relation.asks and not core.upstream.covers(change):
             counters.ignored_declaration += 1
             return
-        is_new = core.declarations.key(face, kind, body.id) is None
-        if is_new and core.declarations.count(face) >= core.state.limits.declarations:
+        limits = core.state.limits
+        old = core.declarations.key(face, kind, body.id)
+        if (old is None and core.declarations.count(face) >= limits.declarations) or (
+            old != key and face.chunks + chunks_of(key) > limits.chunks
+        ):
             counters.limit_declarations += 1
             return
         info = body.info if isinstance(body, DeclareQueryable) else _NO_INFO
@@ -297,14 +310,18 @@ class Tables:
         )
         kinds = frozenset(kind for kind, is_wanted in wanted if is_wanted)
         current = message.mode is InterestMode.CURRENT
-        if not face.relation.serves or (current and kinds != {Kind.TOKEN}):
-            # What there is now is told of tokens only, as the reference does.
+        repeated = current and core.interests.waits(face, message.id)
+        if not face.relation.serves or (current and kinds != {Kind.TOKEN}) or repeated:
+            # What there is now is told of tokens only, as the reference does. To ask again before
+            # the answer is there would only cost those who are asked in turn.
             counters.ignored_interest += 1
             return
         key = None if message.key is None else core.state.key_of(face, message.key)
         refused = message.key is not None and key is None
         if not refused and old is None:
-            refused = core.interests.count(face) >= core.state.limits.interests
+            limits = core.state.limits
+            refused = core.interests.count(face) >= limits.interests
+            refused |= face.chunks + chunks_of(key) > limits.chunks
             counters.limit_interests += refused
         if refused:
             if message.mode is not InterestMode.FUTURE:

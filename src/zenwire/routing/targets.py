@@ -34,7 +34,16 @@ class _Candidate:
 class Targets:
     """Finds who may answer. What was found is remembered until it may have changed."""
 
-    __slots__ = ("_declarations", "_found", "_generation", "_state", "_upstream", "queryables")
+    __slots__ = (
+        "_chosen",
+        "_declarations",
+        "_found",
+        "_generation",
+        "_own",
+        "_state",
+        "_upstream",
+        "queryables",
+    )
 
     def __init__(self, state: State, declarations: Declarations, upstream: Upstream) -> None:
         self._state = state
@@ -43,19 +52,31 @@ class Targets:
         self.queryables: Entities[LocalQueryable] = Entities()
         self._generation = 0
         self._found: dict[tuple[Face, str], list[list[_Candidate]]] = {}
+        self._chosen: dict[tuple[Face, str, QueryTarget], tuple[Face, ...]] = {}
+        self._own: dict[tuple[Face, bool, str, QueryTarget], tuple[int, ...]] = {}
 
-    def choose(self, src: Face, key: str, target: QueryTarget) -> list[Face]:
+    def choose(self, src: Face, key: str, target: QueryTarget) -> tuple[Face, ...]:
         """The faces to ask, in order of age. The best match is chosen within each region."""
+        self._refresh()
+        known = self._chosen.get((src, key, target))
+        if known is not None:
+            return known
         chosen: list[Face] = []
         for region in self._candidates(src, key):
             chosen += _choose(region, target)
-        return sorted(chosen, key=lambda face: face.id)
+        made = tuple(sorted(chosen, key=lambda face: face.id))
+        self._chosen[src, key, target] = made
+        return made
 
     def queryables_of(
         self, session: Face, origin: Face, key: str, target: QueryTarget
     ) -> tuple[int, ...]:
         """The queryables of a session that are to answer: all of them, once the session is."""
         local = session is origin
+        self._refresh()
+        known = self._own.get((session, local, key, target))
+        if known is not None:
+            return known
         found = [
             queryable.id
             for queryable in self.queryables.intersecting(key)
@@ -63,12 +84,24 @@ class Targets:
             and queryable.origin.reaches(local=local)
             and (queryable.complete or target is not QueryTarget.ALL_COMPLETE)
         ]
-        return tuple(sorted(found))
+        made = self._own[session, local, key, target] = tuple(sorted(found))
+        return made
 
-    def _candidates(self, src: Face, key: str) -> list[list[_Candidate]]:
-        if self._generation != self._state.generation:
+    def _refresh(self) -> None:
+        """Forget what may have changed, and what is too much to remember."""
+        most = self._state.limits.routes
+        if (
+            self._generation != self._state.generation
+            or len(self._chosen) >= most
+            or len(self._own) >= most
+        ):
             self._generation = self._state.generation
             self._found.clear()
+            self._chosen.clear()
+            self._own.clear()
+
+    def _candidates(self, src: Face, key: str) -> list[list[_Candidate]]:
+        self._refresh()
         found = self._found.get((src, key))
         if found is None:
             if len(self._found) >= self._state.limits.routes:

@@ -183,6 +183,7 @@ class Upstream:
         self._faces.setdefault(face, {})[asked.id] = asked
         if not asked.final:
             self._deadlines.append((now + INTEREST_TIMEOUT, face, asked))
+            self._state.sooner = True
         message = Interest(
             mode=mode,
             id=asked.id,

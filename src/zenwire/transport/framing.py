@@ -83,6 +83,17 @@ class Unwrap:
         self.framing = framing
         self._kept = bytearray()
 
+    def lone(self, data: bytes) -> bytes | None:
+        """The content, if what came is one whole batch and no more, as most often; else None."""
+        framing = self.framing
+        prefix = framing.prefix
+        size = len(data) - prefix
+        if self._kept or framing.compression or not 0 <= size <= framing.batch_size - prefix:
+            return None
+        if prefix and int.from_bytes(data[:prefix], "little") != size:
+            return None
+        return data[prefix:]
+
     def feed(self, data: bytes) -> Iterator[bytes]:
         """Each batch that is whole now. Raises DecodeError for one that is too long or damaged.
 

@@ -12,7 +12,9 @@ from zenwire.transport.fragments import Budget, Reassembly
 from zenwire.transport.refused import MalformedError
 from zenwire.transport.sequence import LANES, Newest, lane
 from zenwire.transport.stats import Cause, Stats
+from zenwire.wire.batch import BatchMessage
 from zenwire.wire.network import NetworkMessage
+from zenwire.wire.repeat import KnownReader
 from zenwire.wire.transport import Close, Fragment, Frame, Join, KeepAlive, TransportOam
 from zenwire.wire.values import Priority, Resolution
 
@@ -22,7 +24,7 @@ __all__ = ["BatchReader", "Inbox", "Lanes", "read_batch"]
 class Lanes:
     """What a session has received in each lane; all its links share it."""
 
-    __slots__ = ("mask", "newest", "qos", "reassembly")
+    __slots__ = ("counts_on", "ended", "mask", "newest", "qos", "reassembly")
 
     def __init__(
         self, resolution: Resolution, first_sns: list[int], qos: bool, patch: int, budget: Budget
@@ -31,6 +33,9 @@ class Lanes:
         self.qos = qos
         self.newest = [Newest(resolution, sn) for sn in first_sns]
         self.reassembly = [Reassembly(budget, patch >= 1) for _ in range(LANES)]
+        self.ended = [False] * LANES
+        """Where the newest number was that of the last piece of a message."""
+        self.counts_on = False
 
     def release(self, stats: Stats) -> None:
         """Nothing more comes: unfinished messages are given up."""
@@ -44,11 +49,12 @@ class Inbox:
     Raises MalformedError for what ends the link.
     """
 
-    __slots__ = ("lanes", "stats")
+    __slots__ = ("known", "lanes", "stats")
 
     def __init__(self, lanes: Lanes, stats: Stats) -> None:
         self.lanes = lanes
         self.stats = stats
+        self.known = KnownReader()
 
     def frame(self, priority: Priority, reliable: bool, sn: int) -> bool:
         """Whether the messages of a FRAME are new."""
@@ -60,6 +66,27 @@ class Inbox:
         if reassembly.unfinished:
             reassembly.abort(self.stats, Cause.FRAGMENT_INTERRUPTED)
         return True
+
+    def lone(self, content: bytes) -> Received | None:
+        """What a batch amounts to that says what the one before said, but for the payload."""
+        last = self.known.last
+        if last is None:
+            return None
+        lanes, stats, at = self.lanes, self.stats, last.tag
+        newest = lanes.newest[at]
+        sn = newest.last + 1 & newest.mask
+        push = self.known.read(content, sn)
+        if push is None or lanes.ended[at] or lanes.reassembly[at].unfinished:
+            return None
+        newest.last = sn
+        stats.rx_frames += 1
+        stats.rx_messages += 1
+        return Received([push], last.frame.priority, last.frame.reliable)
+
+    def learn(self, content: bytes, messages: list[BatchMessage], found: list[Found]) -> None:
+        """Of a batch that was read as these messages, and amounts to that."""
+        if len(found) == 1 and isinstance(found[0], Received):
+            self.known.learn(content, messages, lane(found[0].priority, found[0].reliable))
 
     def fragment(
         self,
@@ -75,7 +102,7 @@ class Inbox:
         """The message that is whole with this FRAGMENT, as bytes, or None."""
         at = self._lane(priority, reliable, sn)
         self.stats.rx_fragments += 1
-        if not self._new(at, sn):
+        if not self._new(at, sn, ends=not more):
             return None
         reassembly = self.lanes.reassembly[at]
         mask = self.lanes.mask
@@ -89,11 +116,20 @@ class Inbox:
             raise MalformedError(f"priority {priority.name} in a session without QoS")
         return lane(priority, reliable)
 
-    def _new(self, at: int, sn: int) -> bool:
-        skipped = self.lanes.newest[at].accept(sn)
+    def _new(self, at: int, sn: int, *, ends: bool = False) -> bool:
+        lanes = self.lanes
+        skipped = lanes.newest[at].accept(sn)
         if isinstance(skipped, Cause):
             self.stats.dropped[skipped] += 1
             return False
+        if lanes.ended[at]:
+            # The reference leaves out one number after the last piece of a message; who went on
+            # with the next one once does not.
+            if not skipped:
+                lanes.counts_on = True
+            elif not lanes.counts_on:
+                skipped -= 1
+        lanes.ended[at] = ends
         self.stats.rx_missing += skipped
         return True
 
@@ -144,9 +180,14 @@ def read_batch(content: bytes, inbox: Inbox) -> tuple[list[Found], str | None]:
                     stats.rx_messages += 1
             elif isinstance(message, Close | TransportOam | Join):
                 found.append(message)
+                # Nobody has defined any, but whoever wants to look gets it.
+                stats.rx_ignored += isinstance(message, TransportOam)
             elif not isinstance(message, KeepAlive):
                 # INIT and OPEN mean nothing here, and do no harm.
                 stats.rx_ignored += 1
     except (DecodeError, MalformedError) as e:
         return found, str(e)
-    return found, None if fault is None else str(fault)
+    if fault is not None:
+        return found, str(fault)
+    inbox.learn(content, messages, found)
+    return found, None

@@ -16,6 +16,7 @@ __all__ = [
     "COOKIE_KEY_MIN",
     "COOKIE_MAX",
     "CREDENTIAL_MAX",
+    "JOIN_INTERVAL",
     "KEEP_ALIVE",
     "LEASE",
     "MAX_LINKS",
@@ -59,6 +60,8 @@ WAIT_BEFORE_CLOSE: Final = 5.0
 
 # Time.
 LEASE: Final = 10.0
+JOIN_INTERVAL: Final = 2.5
+"""JOIN goes out as often, at least."""
 KEEP_ALIVE: Final = 4
 """KEEP_ALIVE goes out when nothing else did for the lease divided by this."""
 OPEN_TIMEOUT: Final = 10.0

@@ -228,7 +228,10 @@ class Multicast:
         if self.closed:
             data, self._last_words = self._last_words or b"", None
         elif now >= self._join_at:
-            self._join_at = now + self._settings.lease / self._settings.keep_alive
+            settings = self._settings
+            # A JOIN is also what keeps us alive.
+            alive = settings.lease / settings.keep_alive
+            self._join_at = now + min(settings.join_interval, alive)
             data = self._framing.wrap(encode(self._join()))
         else:
             content = self._outbox.pull(now)

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from zenwire.transport.codec import fragment_head, frame_head
+from zenwire.transport.codec import fragment_head
 from zenwire.transport.sequence import Counters, lane
 from zenwire.transport.stats import Cause, Stats
+from zenwire.wire.repeat import FrameHeads
 from zenwire.wire.values import Priority
 
 __all__ = ["BareOutbox", "Outbox", "Queued"]
@@ -46,10 +47,13 @@ class Outbox:
         "_capacity",
         "_counters",
         "_cuts",
+        "_heads",
         "_markers",
+        "_newest",
         "_qos",
         "_queues",
         "_room",
+        "_size",
         "_stats",
         "marked",
     )
@@ -73,8 +77,11 @@ class Outbox:
         self._batching = batching
         self._capacity = [n * room for n in queue_batches]
         self._queues: tuple[deque[Queued], ...] = tuple(deque() for _ in _PRIORITIES)
+        self._size = 0
+        self._newest = Priority.DATA
         self._bytes = [0] * len(_PRIORITIES)
         self._cuts: list[_Cut | None] = [None] * len(_PRIORITIES)
+        self._heads: dict[int, FrameHeads] = {}
         self._markers: list[tuple[Priority, bool]] = []
 
     def lane_priority(self, priority: Priority) -> Priority:
@@ -90,11 +97,13 @@ class Outbox:
     ) -> None:
         """A message goes to the end of its queue, whether that is full or not."""
         self._queues[priority].append((data, reliable, express, droppable))
+        self._newest = priority
+        self._size += 1
         self._bytes[priority] += len(data)
 
     @property
     def empty(self) -> bool:
-        return not any(self._queues) and not self._markers
+        return not self._size and not self._markers
 
     def give_up_stalled(self, priority: Priority, before: float) -> bool:
         """Drop the message with Drop that is being cut, if its last fragment went before then."""
@@ -102,6 +111,7 @@ class Outbox:
         if cut is None or cut.moved > before or not queue[0][3]:
             return False
         data, reliable, _, _ = queue.popleft()
+        self._size -= 1
         self._bytes[priority] -= len(data) - cut.sent
         self._cuts[priority] = None
         self._stats.dropped[Cause.STALLED] += 1
@@ -114,7 +124,7 @@ class Outbox:
 
     def clear(self) -> int:
         """Forget everything. How many messages that were."""
-        left = sum(map(len, self._queues))
+        left, self._size = self._size, 0
         for queue in self._queues:
             queue.clear()
         self._bytes = [0] * len(_PRIORITIES)
@@ -126,11 +136,34 @@ class Outbox:
         """The content of the next batch; nothing if nothing waits."""
         if self._markers:
             return self._marker(*self._markers.pop(0))
+        if not self._size:
+            return b""
+        if self._size == 1 and (lone := self._lone()):
+            return lone
         out = bytearray()
         for priority, queue in zip(_PRIORITIES, self._queues, strict=True):
             if queue and not self._pack(out, priority, queue, now):
                 break
         return bytes(out)
+
+    def _lone(self) -> bytes:
+        """The only message that waits, if it was put last and fits."""
+        priority = self._newest
+        queue = self._queues[priority]
+        if not queue or self._cuts[priority] is not None:
+            return b""
+        data, reliable, _, _ = queue[0]
+        at = lane(priority, reliable)
+        content = self._head(at, priority, reliable) + data
+        if len(content) > self._room:
+            return b""
+        queue.popleft()
+        self._size = 0
+        self._bytes[priority] = 0
+        self._counters.advance(at)
+        self._stats.tx_frames += 1
+        self._stats.tx_messages += 1
+        return content
 
     def _pack(self, out: bytearray, priority: Priority, queue: deque[Queued], now: float) -> bool:
         """Add what fits of one queue. Whether the batch may take more after that."""
@@ -140,7 +173,7 @@ class Outbox:
             data, reliable, express, _ = queue[0]
             if reliable is not framed:
                 at = lane(priority, reliable)
-                head = frame_head(priority, reliable, counters.next[at])
+                head = self._head(at, priority, reliable)
                 if len(head) + len(data) > room:
                     self._cuts[priority] = _Cut(now)
                     break
@@ -155,10 +188,17 @@ class Outbox:
             out += data
             stats.tx_messages += 1
             self._bytes[priority] -= len(data)
+            self._size -= 1
             queue.popleft()
             if express or not self._batching:
                 return False
         return not queue or self._cut(out, priority, queue, now)
+
+    def _head(self, at: int, priority: Priority, reliable: bool) -> bytes:
+        heads = self._heads.get(at)
+        if heads is None:
+            heads = self._heads[at] = FrameHeads(priority, reliable)
+        return heads.head(self._counters.next[at])
 
     def _cut(self, out: bytearray, priority: Priority, queue: deque[Queued], now: float) -> bool:
         """Add a fragment of the message at the head of a queue. Nothing fits after it."""
@@ -183,6 +223,7 @@ class Outbox:
         self._bytes[priority] -= len(piece)
         if not more:
             queue.popleft()
+            self._size -= 1
             self._cuts[priority] = None
             self._stats.tx_messages += 1
         return False

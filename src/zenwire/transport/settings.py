@@ -63,6 +63,7 @@ class Settings:
     whatami: WhatAmI = WhatAmI.CLIENT
     lease: float = limits.LEASE
     keep_alive: int = limits.KEEP_ALIVE
+    join_interval: float = limits.JOIN_INTERVAL
     batch_size: int = limits.BATCH_MAX
     resolution: Resolution = field(default_factory=Resolution)
     qos: bool = True

@@ -28,7 +28,8 @@ from zenwire.transport.refused import RefusedError
 from zenwire.transport.settings import LinkFacts, Role, Settings
 from zenwire.transport.states import FIRST, MOVES, State
 from zenwire.transport.stats import Cause, Stats
-from zenwire.wire.network import NetworkMessage
+from zenwire.wire.network import NetworkMessage, Push
+from zenwire.wire.repeat import KnownWriter
 from zenwire.wire.transport import Close, InitAck, InitSyn, Join, KeepAlive, OpenAck, OpenSyn
 from zenwire.wire.values import CloseReason, CongestionControl, Priority, QoS
 
@@ -62,12 +63,15 @@ class Unicast:
         self.peer: Peer | None = None
         self.session: Session | None = None
         self.reader: BatchReader = read_batch
+        self.steady = False
+        """The deadline that was asked for last is not too late: whatever came since moves it on."""
         self._sessions = sessions
         self._settings = settings
         self._steps = steps
         self._framing = Framing(link, settings.max_message_size)
         self._unwrap = Unwrap(self._framing)
         self._congestion = Congestion(settings, self.stats)
+        self._writer = KnownWriter()
         self._inbox: Inbox | None = None
         self._outbox: Outbox | BareOutbox | None = None
         self._ready: deque[bytes] = deque()
@@ -75,6 +79,8 @@ class Unicast:
         self._close_reason = CloseReason.GENERIC
         self._heard = self._sent = now
         timeout = settings.open_timeout if self.role is Role.CONNECTOR else settings.accept_timeout
+        self.late = False
+        """The handshake took too long."""
         self._ends: float | None = now + timeout
         """When a handshake, or the last words of a link, have taken too long."""
         if isinstance(steps, Connector):
@@ -88,6 +94,11 @@ class Unicast:
         return self.state in (State.CLOSING, State.CLOSED)
 
     @property
+    def expands(self) -> bool:
+        """Whether what comes in a stream is compressed."""
+        return self.link.stream and self._framing.compression
+
+    @property
     def done(self) -> bool:
         """Closed, and nothing is left to be pulled."""
         return self.state is State.CLOSED and not self._ready
@@ -95,6 +106,7 @@ class Unicast:
     @property
     def deadline(self) -> float | None:
         """When ``tick`` is due; None if nothing is."""
+        self.steady = False
         if self._events:
             return float("-inf")
         if self.state is not State.OPEN:
@@ -104,7 +116,10 @@ class Unicast:
         blocked = self._congestion.deadline
         if blocked is not None:
             due = min(due, blocked)
-        return min(due, self._silent_until) if self._idle else due
+        if not self._idle:
+            return due
+        self.steady = blocked is None
+        return min(due, self._silent_until)
 
     @property
     def _silent_until(self) -> float:
@@ -118,9 +133,17 @@ class Unicast:
 
     def receive(self, data: bytes, now: float) -> list[Event]:
         """Bytes came: a piece of a stream, cut anywhere, or one datagram."""
-        self.stats.rx_bytes += len(data)
+        stats, inbox = self.stats, self._inbox
+        stats.rx_bytes += len(data)
+        if inbox is not None and self.reader is read_batch and not self._events:
+            # Mostly one message comes, like the one before it.
+            content = self._unwrap.lone(data) if self.state is State.OPEN else None
+            if content is not None and (lone := inbox.lone(content)) is not None:
+                stats.rx_batches += 1
+                self._heard = now
+                return [lone]
         events = self._take_events()
-        if self.closed:
+        if self.state is not State.OPEN and self.closed:
             return events
         self._heard = now
         try:
@@ -148,6 +171,9 @@ class Unicast:
             assert self._inbox is not None
             found, fault = self.reader(content, self._inbox)
             for item in found:
+                if type(item) is Received:
+                    events.append(item)
+                    continue
                 if isinstance(item, Close):
                     self._closed_by_peer(item, events)
                     return False
@@ -157,7 +183,7 @@ class Unicast:
                     events.append(item)
             if fault is not None:
                 self._end(events, fault, None)
-        return not self.closed
+        return self.state is State.OPEN or not self.closed
 
     def _bare(self, content: bytes, events: list[Event]) -> None:
         message = bare_message(content)
@@ -246,8 +272,12 @@ class Unicast:
         if outbox.full(priority):
             stalled = now - self._settings.wait_before_drop_fragments
             if not outbox.give_up_stalled(priority, stalled) or outbox.full(priority):
+                self.steady = False
                 return self._congestion.refuse(priority, congestion, reliable, now, retry)
-        data = message if isinstance(message, bytes) else encode(message)
+        if type(message) is Push:
+            data = self._writer.write(message)
+        else:
+            data = message if isinstance(message, bytes) else encode(message)
         if len(data) > self._settings.max_message_size or (
             self._framing.lowlatency and len(data) > self._framing.room
         ):
@@ -285,6 +315,7 @@ class Unicast:
             if not outbox.full(priority):
                 congestion.relieve(priority)
                 self._events.append(Writable(priority))
+                self.steady = False
 
     def _say(self, message: object) -> None:
         """A transport message in a batch of its own."""
@@ -300,6 +331,7 @@ class Unicast:
                 self.state, self._ends = State.CLOSED, None
                 self._lose_queued()
             elif self.state is not State.CLOSED:
+                self.late = True
                 self._end(events, "the handshake took too long", None)
         elif self.state is State.OPEN:
             assert self.peer is not None
@@ -326,6 +358,7 @@ class Unicast:
             return
         self._sessions.forget(self)
         self._close_reason = reason
+        self.steady = False
         self.state = State.CLOSING
         self._ends = now + self._settings.wait_before_close
 
@@ -336,7 +369,7 @@ class Unicast:
             self._lose_queued()
         elif self.state is not State.CLOSED:
             self._end(events, text, None, by_peer=True)
-        self.state, self._ends = State.CLOSED, None
+        self.state, self._ends, self.steady = State.CLOSED, None, False
         self._ready.clear()
         return events
 
@@ -362,6 +395,7 @@ class Unicast:
         reason: int | None = None,
     ) -> None:
         """It is over; ``tell`` goes out as a CLOSE, after which nothing does."""
+        self.steady = False
         self._lose_queued()
         if tell is not None:
             self._say(Close(reason=tell))

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 
 import pytest
 
-from tests.unit.links.ends import Ends, listening
+from tests.unit.links.ends import TIMEOUT, Ends, listening
 from zenwire.links import LinkError, connect, listen
 from zenwire.links.stream import StreamLink
 
@@ -118,5 +119,23 @@ def test_connecting_has_a_limit_in_time() -> None:
             finally:
                 for filler in fillers:
                     filler.close()
+
+    asyncio.run(scenario())
+
+
+def test_who_connects_while_a_listener_closes_is_not_left_waiting() -> None:
+    async def scenario() -> None:
+        errors: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, said: errors.append(said))
+        listener = await listen("tcp/127.0.0.1:0", Ends().attach)
+        await asyncio.sleep(0.01)
+        host, _, port = listener.endpoint.address.rpartition(":")
+        # In the way of the loop, so that it finds the connection and the end at once.
+        with socket.create_connection((host, int(port))) as sock:
+            await listener.close()
+            sock.settimeout(TIMEOUT)
+            with contextlib.suppress(ConnectionResetError):
+                assert sock.recv(1) == b""
+        assert not errors
 
     asyncio.run(scenario())

@@ -5,8 +5,8 @@ import socket
 
 import pytest
 
-from tests.unit.links.ends import Ends, listening, pair, until
-from zenwire.links import LinkError, connect, listen
+from tests.unit.links.ends import End, Ends, listening, pair, until
+from zenwire.links import Link, LinkError, connect, listen
 from zenwire.links.udp import HELD_MAX, UDP_MTU
 
 
@@ -29,6 +29,22 @@ def test_peers_are_told_apart_by_address() -> None:
                 [b"hello %d" % index, b"again %d" % index] for index in range(3)
             ]
             assert listener.counters.accepted == 3
+            await here.close()
+
+    asyncio.run(scenario())
+
+
+def test_what_is_written_while_attaching_arrives() -> None:
+    class Eager(Ends):
+        def attach(self, link: Link) -> End:
+            link.write(b"at once")
+            return super().attach(link)
+
+    async def scenario() -> None:
+        async with listening("udp/127.0.0.1:0") as (listener, there):
+            here = Eager()
+            await connect(listener.endpoint, here.attach)
+            assert await (await there.get()).size(7) == b"at once"
             await here.close()
 
     asyncio.run(scenario())

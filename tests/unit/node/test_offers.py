@@ -37,10 +37,14 @@ def test_settings_are_those_of_the_configuration() -> None:
 
 
 def test_nothing_is_negotiated_in_a_group() -> None:
-    config = held(unicast={"compression": {"enabled": True}}, multicast={"qos": {"enabled": True}})
+    config = held(
+        unicast={"compression": {"enabled": True}},
+        multicast={"qos": {"enabled": True}, "join_interval": 100},
+    )
     settings = group_settings(config, transport_settings(config, ZID))
     assert settings.qos
     assert not settings.compression
+    assert settings.join_interval == 0.1
 
 
 def test_the_file_of_users(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from tests.unit.node.nodes import Lan, Taker, put, run, until
 from zenwire.node.stats import total
@@ -51,3 +52,21 @@ def test_sums_are_new_objects() -> None:
     assert (summed.rx_bytes, summed.tx_frames, summed.dropped) == (3, 3, {Cause.LATE: 3})
     summed.dropped[Cause.LATE] += 1
     assert one.dropped == {Cause.LATE: 2}
+
+
+def test_what_is_dropped_is_counted_for_all_of_the_node() -> None:
+    async def scenario() -> None:
+        lan = Lan()
+        small: dict[str, Any] = {"transport": {"link": {"rx": {"max_message_size": 100}}}}
+        a = await lan.open(listen="memory/a", **small)
+        b = await lan.open("client", connect=["memory/a"])
+        Taker(b, "x/**")
+        await asyncio.sleep(1)
+        put(a, "x/y", bytes(200))
+        assert a.stats().dropped == {Cause.TOO_LARGE: 1}
+        await b.close()
+        await until(lambda: not a.neighbours)
+        assert a.stats().dropped == {Cause.TOO_LARGE: 1}
+        await lan.close()
+
+    run(scenario())

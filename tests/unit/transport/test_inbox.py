@@ -94,6 +94,27 @@ def test_a_gap_aborts() -> None:
     assert fragment(box, 4, b"n", first=True, more=False) == b"n"
 
 
+def test_one_number_after_the_last_piece_may_be_left_out() -> None:
+    box = inbox()
+    fragment(box, 0, first=True)
+    fragment(box, 1, more=False)
+    assert box.frame(DATA, True, 3)
+    assert box.stats.rx_missing == 0
+    assert box.frame(DATA, True, 5)
+    assert box.stats.rx_missing == 1
+    fragment(box, 6, first=True, more=False)
+    assert box.frame(DATA, True, 9)
+    assert box.stats.rx_missing == 2
+
+
+def test_who_counts_on_after_the_last_piece_leaves_nothing_out() -> None:
+    box = inbox()
+    for sn in (0, 1):
+        fragment(box, sn, first=True, more=False)
+    assert box.frame(DATA, True, 3)
+    assert box.stats.rx_missing == 1
+
+
 def test_a_frame_of_the_lane_aborts() -> None:
     box = inbox()
     fragment(box, 0, first=True)
@@ -196,7 +217,7 @@ def test_a_batch_of_many() -> None:
     assert two == Received([push(b"3")], LOW, True)
     assert (oam, close) == (TransportOam(id=7), Close(reason=3))
     assert box.stats.dropped == {Cause.DUPLICATE: 1}
-    assert (box.stats.rx_messages, box.stats.rx_ignored) == (3, 1)
+    assert (box.stats.rx_messages, box.stats.rx_ignored) == (3, 2)
 
 
 def test_what_stands_before_a_fault_counts() -> None:
@@ -220,3 +241,42 @@ def test_bytes_after_the_message_of_fragments_mean_nothing() -> None:
         [Received([push(b"1")], DATA, True)],
         None,
     )
+
+
+def one_put(sn: int, **frame: Any) -> bytes:
+    push = Push(key=WireExpr(1), body=Put(payload=b"%d" % sn))
+    return encode_batch([Frame(**({"reliable": True, "sn": sn} | frame)), push])
+
+
+def test_a_message_like_the_one_before_is_read_by_what_is_known() -> None:
+    box, other = inbox(), inbox()
+    assert box.lone(one_put(0)) is None
+    read_batch(one_put(0), box)
+    read_batch(one_put(0), other)
+    for sn in (1, 2):
+        (expected,), _ = read_batch(one_put(sn), other)
+        assert box.lone(one_put(sn)) == expected
+    assert box.stats == other.stats
+    # Again, after a gap, or in another lane: those go the usual way, and are counted there.
+    for content in (one_put(2), one_put(5), one_put(3, reliable=False), one_put(3, priority=LOW)):
+        assert box.lone(content) is None
+    assert box.stats == other.stats
+    read_batch(one_put(5), box)
+    assert box.stats.rx_missing == 2
+
+
+def test_a_known_message_that_interrupts_fragments_goes_the_usual_way() -> None:
+    box = inbox()
+    read_batch(one_put(0), box)
+    fragment(box, 1, first=True)
+    assert box.lone(one_put(2)) is None
+    read_batch(one_put(2), box)
+    assert box.stats.dropped == {Cause.FRAGMENT_INTERRUPTED: 1}
+
+
+def test_numbers_wrap_around_for_what_is_known_too() -> None:
+    box = inbox()
+    read_batch(one_put(0), box)
+    for sn in range(1, 300):
+        assert box.lone(one_put(sn % 128)) is not None
+    assert box.stats.rx_missing == 0

@@ -92,6 +92,14 @@ def test_join_is_that_of_the_reference() -> None:
     assert group.nodes[0].deadline == group.now + 2.5
 
 
+@pytest.mark.parametrize(("interval", "seconds"), [(0.5, 0.5), (60.0, 2.5)])
+def test_a_join_comes_as_often_as_it_should(interval: float, seconds: float) -> None:
+    """And as often as it must, to be in the group."""
+    group = Group(1, join_interval=interval)
+    assert group.nodes[0].pull(group.now)
+    assert group.nodes[0].deadline == group.now + seconds
+
+
 def test_who_comes_later_hears_from_then_on() -> None:
     group = Group(2)
     group.run()

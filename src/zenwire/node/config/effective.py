@@ -274,9 +274,12 @@ def _refuse_impossible(settings: Settings) -> None:
         raise ConfigError(tuple(found))
 
 
+_DEFAULT = Settings()
+
+
 def _notices(settings: Settings) -> list[str]:
     """What is set but has no effect. Defaults are not worth a notice."""
-    default = Settings()
+    default = _DEFAULT
     found = [f"plugins/{name}: zenwire cannot load plugins" for name in settings.plugins]
     if settings.plugins_loading.enabled:
         found.append("plugins_loading/enabled: zenwire cannot load plugins")
