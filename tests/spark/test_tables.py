@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
+from tests.spark.conftest import CAPTURES
 from zenwire.spark import tables
 
 TRUTH = {p.stem: json.loads(p.read_text()) for p in (Path(__file__).parent / "truth").iterdir()}
@@ -167,3 +169,15 @@ def test_key_stats(messages: DataFrame, samples: list[Row]) -> None:
     assert sum(row["messages"] for row in found) == len(seen)
     assert sum(row["bytes"] for row in found) == sum(len(row["payload"]) for row in seen)
     assert all(row["rate"] == row["messages"] / 3600 for row in found)
+
+
+def test_the_example_of_the_readme(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = CAPTURES.parents[1]
+    example = re.findall(r"```python\n(.*?)```", (root / "README.md").read_text(), re.DOTALL)[1]
+    monkeypatch.chdir(root)
+    exec(example, {})
+    shown = capsys.readouterr().out
+    keys = [line.split("|")[1].strip() for line in shown.splitlines() if line.startswith("|")]
+    assert set(keys[1:]) == {sample["key"] for sample in TRUTH["client_router_pubsub"]["samples"]}

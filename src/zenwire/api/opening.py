@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import aclosing
 from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Self, cast
@@ -27,20 +28,35 @@ __all__ = ["Scout", "open", "scout"]
 
 
 def open(  # noqa: A001 # eclipse-zenoh's name
-    config: Config | None = None, *, timestamp_callback: TimestampCallback | None = None
+    config: Config | Mapping[str, object] | None = None,
+    *,
+    timestamp_callback: TimestampCallback | None = None,
 ) -> Awaited[Session]:
     """Open a session: ``async with zenwire.aio.open(config) as session``, or ``await``.
 
+    A configuration may be written as a dict: ``{"mode": "client", "connect": {"endpoints": [...]}}``.
     A client is connected then; a peer goes on connecting. Raises ConfigError and LinkError.
     ``timestamp_callback`` makes the times that instrumented messages collect.
     """
-    chosen = (config or Config()).copy()
+    chosen = _chosen(config)
 
     async def start() -> Session:
         node = await open_node(chosen)
         return Session(node, chosen, timestamp_callback)
 
     return Awaited(start())
+
+
+def _chosen(config: object) -> Config:
+    """What is held is a copy: what the program changes later is not for this session."""
+    if config is None:
+        return Config()
+    if isinstance(config, Config):
+        return config.copy()
+    if isinstance(config, Mapping):
+        return Config.from_dict(config)
+    hint = "try Config.from_file(path), Config.from_json5(text) or a dict"
+    raise TypeError(f"a configuration is a Config or a dict, not {type(config).__name__}: {hint}")
 
 
 class Scout(Receiving[Hello]):
@@ -104,7 +120,7 @@ def _hello(hello: wire.Hello) -> Hello:
 def scout(
     handler: IntoHandler[Hello] = None,
     what: WhatAmIMatcher | WhatAmI | str | None = None,
-    config: Config | None = None,
+    config: Config | Mapping[str, object] | None = None,
 ) -> Awaited[Scout]:
     """Look for nodes: ``async with zenwire.aio.scout() as scout: async for hello in scout``.
 
@@ -112,7 +128,9 @@ def scout(
     """
     matcher = WhatAmIMatcher.of("router|peer|client" if what is None else what)
 
+    chosen = _chosen(config)
+
     async def start() -> Scout:
-        return Scout(handler, matcher, config or Config())
+        return Scout(handler, matcher, chosen)
 
     return Awaited(start())

@@ -649,3 +649,16 @@ def test_a_cancelled_close_closes() -> None:
         await session.close()
 
     run(main())
+
+
+def test_a_configuration_may_be_a_dict() -> None:
+    async def scenario() -> None:
+        quiet = {"scouting": {"multicast": {"enabled": False}}, "listen": {"endpoints": []}}
+        async with aio.open(quiet) as session:
+            assert str(session.info.zid())
+        with pytest.raises(aio.ConfigError, match="scouting"):
+            await aio.open({"scuoting": {}})
+        with pytest.raises(TypeError, match="from_json5"):
+            await aio.open("mode: client")  # type: ignore[arg-type] # that is what it is about
+
+    asyncio.run(scenario())
