@@ -16,8 +16,8 @@ from pyspark.sql import DataFrame, SparkSession  # noqa: E402 - only where Spark
 
 CAPTURES = Path(__file__).parents[1] / "captures"
 
-_LONG = {"test_cluster.py", "test_damage.py", "test_write.py"}
-"""Minutes each: every table of many captures. `make test-long` runs them."""
+_LONG = {"test_write.py"}
+"""Minutes each: every table, in every format. `make test-long` runs them."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -55,7 +55,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             .config("spark.sql.session.timeZone", "UTC")
             .config("spark.sql.warehouse.dir", str(home / "warehouse"))
             .config("spark.sql.codegen.wholeStage", "false")
-            .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
             .config("spark.python.unix.domain.socket.enabled", "true")
             .getOrCreate()
         )
