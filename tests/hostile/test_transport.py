@@ -126,8 +126,8 @@ ENDS: dict[str, bytes] = {
 def test_what_ends_an_open_link_does_so_without_a_word(name: str) -> None:
     both = open_machine()
     lanes = both.b.machine.session.lanes  # type: ignore[union-attr] # it is open
-    for newest in lanes.newest:
-        newest.last = 4
+    for at in range(16):
+        lanes.newest[at].last = 4
     events = both.b.machine.receive(frame_stream(ENDS[name]), both.now)
     (closed,) = [e for e in events if isinstance(e, Closed)]
     assert (closed.reason, closed.by_peer) == (None, False)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -32,25 +30,6 @@ def test_readme_names_tests_that_exist() -> None:
     named = re.findall(r"`(tests/[\w/.]+)`", (ROOT / "README.md").read_text())
     assert named
     assert [path for path in named if not (ROOT / path).exists()] == []
-
-
-def _examples() -> list[str]:
-    found = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert len(found) == 2
-    return found
-
-
-def test_the_example_of_the_readme_says_what_it_prints() -> None:
-    example = _examples()[0]
-    done = subprocess.run(
-        [sys.executable, "-c", example],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.stderr == ""
-    assert done.stdout.splitlines() == re.findall(r"print\(.*\)  # (.*)", example)
 
 
 # A section about a layer names files without it.

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Generic, Literal, Self, TypeAlias, TypeVar, cast
 
+from zenwire.api.waiter import Soon, Waiter
 from zenwire.errors import ChannelClosed
 
 __all__ = ["NOTHING", "Channel", "Handler", "Overflow", "wake_future"]
@@ -48,6 +49,7 @@ class Channel(Generic[T]):
         "dropped",
         "max_bytes",
         "overflow",
+        "soon",
     )
 
     def __init__(
@@ -67,6 +69,8 @@ class Channel(Generic[T]):
         self.overflow: Overflow = overflow
         self.max_bytes = max_bytes
         self.dropped = 0
+        self.soon: Soon | None = None
+        """How whoever waits goes on at once, if whoever puts knows when that may be."""
         self._on_drop = on_drop
         self._size = size
         self._bytes = 0
@@ -77,36 +81,21 @@ class Channel(Generic[T]):
 
     def put(self, item: T) -> bool:
         """Hand an item over. False if one was dropped for it, or itself; never waits."""
-        if self._size is None:
-            waiting: list[Callable[[], None]] | None = None
-            with self._lock:
-                if not self._closed and len(self._items) < self.capacity:
-                    self._items.append(item)
-                    waiting = self._waiting
-                    if waiting:
-                        self._waiting = []
-            if waiting is not None:
-                for wake in waiting:
-                    wake()
-                return True
-        return self._put_or_drop(item)
-
-    def _put_or_drop(self, item: T) -> bool:
         size = 0 if self._size is None else self._size(item)
-        dropped: list[T] = []
         with self._lock:
-            if self._closed:
-                dropped.append(item)
+            items = self._items
+            room = not items or (
+                len(items) < self.capacity and self._bytes + size <= self.max_bytes
+            )
+            if room and not self._closed:
+                items.append(item)
+                self._bytes += size
+                waiting = self._waiting
+                if waiting:
+                    self._waiting = []
+                dropped: list[T] = []
             else:
-                while self._full(size):
-                    if self.overflow == "drop_newest":
-                        dropped.append(item)
-                        break
-                    dropped.append(self._pop())
-                else:
-                    self._items.append(item)
-                    self._bytes += size
-            waiting, self._waiting = self._waiting, []
+                waiting, dropped = self._make_room(item, size)
         for wake in waiting:
             wake()
         if not dropped:
@@ -116,6 +105,23 @@ class Channel(Generic[T]):
             for one in dropped:
                 self._on_drop(one)
         return False
+
+    def _make_room(self, item: T, size: int) -> tuple[list[Callable[[], None]], list[T]]:
+        """Whom to wake, and what is dropped: the oldest, or the item itself."""
+        dropped: list[T] = []
+        if self._closed:
+            dropped.append(item)
+        else:
+            while self._full(size):
+                if self.overflow == "drop_newest":
+                    dropped.append(item)
+                    break
+                dropped.append(self._pop())
+            else:
+                self._items.append(item)
+                self._bytes += size
+        waiting, self._waiting = self._waiting, []
+        return waiting, dropped
 
     def drain(self) -> list[T]:
         """All that waits, at once."""
@@ -137,6 +143,11 @@ class Channel(Generic[T]):
     def closed(self) -> bool:
         return self._closed
 
+    @property
+    def over(self) -> bool:
+        """Closed, and nothing is left to be read."""
+        return self._closed and not self._items
+
     def __len__(self) -> int:
         return len(self._items)
 
@@ -147,26 +158,26 @@ class Channel(Generic[T]):
 
     async def recv(self) -> T:
         """The next item, when there is one. Raises ChannelClosed at the end."""
-        # Most often something is there, and a future need not be made.
+        # Most often something is there, and there is nothing to wait for.
         item = self.take(None)
         if item is not NOTHING:
             return cast(T, item)
         loop = asyncio.get_running_loop()
         while True:
-            future: asyncio.Future[None] = loop.create_future()
-
-            def wake(future: asyncio.Future[None] = future) -> None:
-                wake_future(loop, future)
-
+            waiter = Waiter(loop, self.soon)
+            wake = waiter.wake
             item = self.take(wake)
             if item is not NOTHING:
                 return cast(T, item)
             try:
-                await future
+                await waiter
             except asyncio.CancelledError:
                 # Whoever wakes has forgotten it; nobody has woken this one.
                 self._forget(wake)
                 raise
+            item = self.take(None)
+            if item is not NOTHING:
+                return cast(T, item)
 
     def recv_blocking(self, timeout: float | None = None) -> T | None:
         """The next item, for a thread that may wait. None if nothing comes within ``timeout``."""

@@ -121,12 +121,22 @@ class Core:
     def pump(self, opened: Opened[T]) -> Callable[[T], bool]:
         """Let a callback run, if there is one that needs it. Gives what takes the items."""
         if opened.callback is None:
+            if opened.channel is not None:
+                opened.channel.soon = self._soon
             return opened.sink.put
         pump = Pump(opened)
         task = self._loop.create_task(pump.run(), context=pump.context)
         self._pumps.add(task)
         task.add_done_callback(self._pumps.discard)
         return pump.put
+
+    def _soon(self, call: Callable[[], None]) -> bool:
+        """For what may run where things are handed over; a task that runs is not interrupted."""
+        node = self.node
+        if not node.telling or asyncio.current_task(self._loop) is not None:
+            return False
+        node.afterwards.append(call)
+        return True
 
     def call(self, call: Callable[[], None]) -> None:
         """Call in the loop: now, if it runs here."""

@@ -156,7 +156,7 @@ def report(error: Exception, callback: Callable[..., Any]) -> None:
             _log.exception("the handler of callback errors failed itself")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Opened(Generic[T]):
     """A handler at work.
 

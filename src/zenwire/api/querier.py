@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
+from zenwire import routing
 from zenwire.api.core import locality_of
 from zenwire.api.handlers import IntoHandler
 from zenwire.api.matching import Matcher
@@ -16,6 +17,7 @@ from zenwire.api.values import (
     ConsolidationMode,
     Encoding,
     IntoParameters,
+    IntoSelector,
     IntoZBytes,
     Locality,
     Parameters,
@@ -24,6 +26,7 @@ from zenwire.api.values import (
     QueryTarget,
     Reply,
     ReplyKeyExpr,
+    Selector,
     SourceInfo,
     TimestampInstrumentation,
 )
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
     from zenwire.api.core import Core
     from zenwire.keyexpr import KeyExpr
 
-__all__ = ["Asking", "Querier", "ask", "seconds"]
+__all__ = ["Asking", "Querier", "ask", "asking", "parts_of", "seconds"]
 
 
 def seconds(core: Core, timeout: float | None) -> float:
@@ -46,7 +49,7 @@ def seconds(core: Core, timeout: float | None) -> float:
     return timeout
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Asking:
     """How to ask. ``timeout`` is in seconds; ``budget`` bounds the number of replies."""
 
@@ -60,18 +63,46 @@ class Asking:
     allowed_destination: Locality | None = None
     budget: int | None = None
 
-    @property
-    def wire_target(self) -> wire.QueryTarget:
-        return wire.QueryTarget(int(self.target or QueryTarget.DEFAULT))
+    # The same as routing has it.
+    wire_target: wire.QueryTarget = field(init=False)
+    wire_mode: wire.ConsolidationMode = field(init=False)
+    qos: wire.QoS = field(init=False)
+    destination: routing.Locality = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.wire_target = wire.QueryTarget(int(self.target or QueryTarget.DEFAULT))
+        mode = QueryConsolidation.of(self.consolidation).mode()
+        self.wire_mode = wire.ConsolidationMode(int(mode))
+        block = CongestionControl.BLOCK
+        self.qos = qos_of(self.priority, self.congestion_control, self.express, block)
+        self.destination = locality_of(self.allowed_destination)
+
+
+# The same again and again, mostly.
+asking = lru_cache(maxsize=256)(Asking)
+
+
+@lru_cache(maxsize=1024)
+def _parts(selector: str) -> tuple[str, str]:
+    made = Selector(selector)
+    return str(made.key_expr), str(made.parameters)
+
+
+def parts_of(selector: IntoSelector) -> tuple[str, str]:
+    """Key expression and parameters of what a program asks for. Raises KeyExprError."""
+    if type(selector) is str:
+        return _parts(selector)
+    made = Selector.of(selector)
+    return str(made.key_expr), str(made.parameters)
 
 
 def ask(
     core: Core,
-    key_expr: KeyExpr,
+    key: str,
+    parameters: str,
     handler: IntoHandler[Reply],
     how: Asking,
     *,
-    parameters: Parameters,
     payload: IntoZBytes | None,
     encoding: Encoding | str | None,
     attachment: IntoZBytes | None,
@@ -79,31 +110,37 @@ def ask(
     cancellation_token: CancellationToken | None,
     timestamp_instrumentation: TimestampInstrumentation | None,
 ) -> AwaitedReplies:
-    """Send a query."""
-    if how.accept_replies is ReplyKeyExpr.ANY and "_anyke" not in parameters:
-        parameters.insert("_anyke", "")
+    """Send a query. The key is canonical."""
+    if how.accept_replies is ReplyKeyExpr.ANY:
+        more = Parameters(parameters)
+        if "_anyke" not in more:
+            more.insert("_anyke", "")
+        parameters = str(more)
     value = None
     if payload is not None or encoding is not None:
         raw = b"" if payload is None else bytes_of(payload)
         value = QueryBody(encoding=Encoding.of(encoding).wire, payload=raw)
-    mode = QueryConsolidation.of(how.consolidation).mode()
-    send = partial(
-        core.face.query,
-        core.namespace.outward(str(key_expr)),
-        core.now,
-        parameters=str(parameters),
-        target=how.wire_target,
-        consolidation=wire.ConsolidationMode(int(mode)),
-        timeout=seconds(core, how.timeout),
-        budget=how.budget,
-        qos=qos_of(how.priority, how.congestion_control, how.express, CongestionControl.BLOCK),
-        allowed_destination=locality_of(how.allowed_destination),
-        value=value,
-        attachment=None if attachment is None else bytes_of(attachment),
-        source_info=None if source_info is None else source_info.wire,
-        timestamp_stack=core.stamps.sent(timestamp_instrumentation),
+    timeout = seconds(core, how.timeout)
+    return AwaitedReplies(
+        core,
+        handler,
+        lambda: core.face.query(
+            core.namespace.outward(key),
+            core.now,
+            parameters=parameters,
+            target=how.wire_target,
+            consolidation=how.wire_mode,
+            timeout=timeout,
+            budget=how.budget,
+            qos=how.qos,
+            allowed_destination=how.destination,
+            value=value,
+            attachment=None if attachment is None else bytes_of(attachment),
+            source_info=None if source_info is None else source_info.wire,
+            timestamp_stack=core.stamps.sent(timestamp_instrumentation),
+        ),
+        cancellation_token,
     )
-    return AwaitedReplies(core, handler, send, cancellation_token)
 
 
 class Querier(Matcher):
@@ -135,10 +172,10 @@ class Querier(Matcher):
         self.check("get")
         return ask(
             self._core,
-            self._key_expr,
+            str(self._key_expr),
+            "" if parameters is None else str(Parameters(parameters)),
             handler,
             self._how,
-            parameters=Parameters(parameters),
             payload=payload,
             encoding=encoding,
             attachment=attachment,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from zenwire.api.publisher import bytes_of, del_of
 from zenwire.api.values import (
@@ -25,6 +25,7 @@ from zenwire.api.values import (
 from zenwire.errors import ZError
 from zenwire.keyexpr import KeyExpr
 from zenwire.wire.data import Del, Err, Put
+from zenwire.wire.repeat import with_payload
 
 if TYPE_CHECKING:
     from zenwire.api.core import Core
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 __all__ = ["Query"]
 
 _log = logging.getLogger("zenwire.query")
+
+_PLAIN: Final = Put(payload=b"")
 
 
 class Query:
@@ -51,7 +54,8 @@ class Query:
         self._key = key
         self._answers = 0
         self._open = True
-        self._stack = core.stamps.received(event.timestamp_stack)
+        stack = event.timestamp_stack
+        self._stack = None if stack is None else core.stamps.received(stack)
 
     @property
     def selector(self) -> Selector:
@@ -115,12 +119,15 @@ class Query:
         Replies travel with the QoS of their query, so that of the arguments has no effect; it
         has none in the reference either.
         """
-        body = Put(
-            timestamp=None if timestamp is None else timestamp.wire,
-            encoding=Encoding.of(encoding).wire,
-            attachment=None if attachment is None else bytes_of(attachment),
-            payload=bytes_of(payload),
-        )
+        if encoding is None and timestamp is None and attachment is None:
+            body = with_payload(_PLAIN, bytes_of(payload))
+        else:
+            body = Put(
+                timestamp=None if timestamp is None else timestamp.wire,
+                encoding=Encoding.of(encoding).wire,
+                attachment=None if attachment is None else bytes_of(attachment),
+                payload=bytes_of(payload),
+            )
         return await self._answer("reply", key_expr, body)
 
     async def reply_del(
@@ -145,16 +152,23 @@ class Query:
 
     async def _answer(self, call: str, key: IntoKeyExpr | None, body: Put | Del | Err) -> bool:
         core = self._core
-        core.check(f"query.{call}")
+        if not core.usable:
+            core.check(f"query.{call}")
         if not self._open:
             raise ZError(
                 f"query.{call}: the query on {self._key!r} is ended already; "
                 "reply before drop(), inside of the with block"
             )
-        text = "" if key is None else core.namespace.outward(str(key_expr_of(key)))
-        times = core.stamps.answered(self._stack)
-        query = self._event.query
-        heard = core.face.reply(query, self._eid, text, body, timestamp_stack=times)
+        event, stack = self._event, self._stack
+        if key is None:
+            text = ""
+        elif key == self._key:
+            # Mostly one answers with what was asked for, which needs no other look.
+            text = core.namespace.outward(self._key)
+        else:
+            text = core.namespace.outward(str(key_expr_of(key)))
+        times = None if stack is None else core.stamps.answered(stack)
+        heard = core.face.reply(event.query, self._eid, text, body, timestamp_stack=times)
         self._answers += 1
         waiting = core.settle()
         if waiting is not None:
@@ -231,4 +245,6 @@ class Query:
 def _finish(core: Core, query: int, eid: int) -> None:
     if not core.over:
         core.face.finish(query, eid)
-        core.node.settle()
+        # While programs are told of things, what they do is carried out after each.
+        if not core.node.telling:
+            core.node.settle()

@@ -52,7 +52,7 @@ class Queryable(Entity, Receiving[Query]):
 
 def _deliver(core: Core, eid: int, put: Callable[[Query], bool]) -> Callable[[Output], None]:
     def deliver(output: Output) -> None:
-        if isinstance(output, QueryReceived):
+        if type(output) is QueryReceived:
             key = core.namespace.inward(output.key)
             if key is None:
                 core.foreign += 1

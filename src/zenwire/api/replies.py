@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 from zenwire.api.channel import Channel, Overflow
 from zenwire.api.declared import Receiving
 from zenwire.api.handlers import FifoChannel, IntoHandler, Opened, open_handler
-from zenwire.api.values import EntityGlobalId, Reliability, Reply, ReplyError, Sample, ZenohId
-from zenwire.errors import ZError
+from zenwire.api.values import Reliability, Reply, ReplyError, Sample
+from zenwire.errors import ChannelClosed, ZError
 from zenwire.routing import QueryFinished, ReplyReceived
 from zenwire.wire.data import Del, Err
 
@@ -114,21 +114,21 @@ class _Asked:
         core.hold(self)
 
     def deliver(self, output: Output) -> None:
-        if isinstance(output, ReplyReceived):
+        if type(output) is ReplyReceived:
             reply = self._reply(output)
             if reply is None:
                 self._core.foreign += 1
             else:
                 self._opened.sink.put(reply)
-        elif isinstance(output, QueryFinished):
+        elif type(output) is QueryFinished:
             self._core.release(self)
             self.over()
 
     def _reply(self, output: ReplyReceived) -> Reply | None:
         core, body = self._core, output.body
-        stack = core.stamps.received(output.timestamp_stack)
-        who = output.responder
-        replier = None if who is None else EntityGlobalId(ZenohId.from_wire(who.zid), who.eid)
+        stack, replier = output.timestamp_stack, output.responder
+        if stack is not None:
+            stack = core.stamps.received(stack)
         if isinstance(body, Err):
             return Reply(ReplyError(body, stack), replier)
         key = core.namespace.inward(output.key)
@@ -206,13 +206,20 @@ class Replies(Receiving[Reply]):
 
     async def recv(self) -> Reply:
         """The next reply. Raises ChannelClosed after the last one."""
-        await self._start()
+        if self._waiting is not None:
+            await self._start()
         return await super().recv()
 
     async def __anext__(self) -> Reply:
+        channel = self._channel("__anext__")
+        if channel.over:
+            raise StopAsyncIteration
         try:
-            await self._start()
-            return await super().__anext__()
+            if self._waiting is not None:
+                await self._start()
+            return await channel.recv()
+        except ChannelClosed:
+            raise StopAsyncIteration from None
         except asyncio.CancelledError:
             self.cancel()
             raise

@@ -12,7 +12,7 @@ from zenwire.api.handlers import IntoHandler
 from zenwire.api.info import SessionInfo
 from zenwire.api.liveliness import Liveliness
 from zenwire.api.publisher import Publisher, del_of, put_of, qos_of
-from zenwire.api.querier import Asking, Querier, ask
+from zenwire.api.querier import Asking, Querier, ask, asking, parts_of
 from zenwire.api.queryable import Queryable, open_queries
 from zenwire.api.subscriber import Subscriber, open_samples
 from zenwire.api.values import (
@@ -31,7 +31,6 @@ from zenwire.api.values import (
     Reply,
     ReplyKeyExpr,
     Sample,
-    Selector,
     SourceInfo,
     Timestamp,
     TimestampInstrumentation,
@@ -316,8 +315,8 @@ class Session:
         number of replies.
         """
         self._core.check("get")
-        what = Selector.of(selector)
-        how = Asking(
+        key, parameters = parts_of(selector)
+        how = asking(
             target,
             consolidation,
             accept_replies,
@@ -330,10 +329,10 @@ class Session:
         )
         return ask(
             self._core,
-            what.key_expr,
+            key,
+            parameters,
             handler,
             how,
-            parameters=what.parameters,
             payload=payload,
             encoding=encoding,
             attachment=attachment,

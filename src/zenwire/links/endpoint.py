@@ -11,6 +11,7 @@ import difflib
 import ipaddress
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Final
 
 from zenwire.errors import EncodeError
@@ -160,6 +161,7 @@ METADATA: Final[Mapping[str, Read]] = {
 """The keys of metadata. The first two concern QUIC."""
 
 _IP: Final = frozenset({"tcp", "tls", "udp", "ws"})
+_PORT: Final = re.compile(r"[0-9]{1,5}")
 _SECRET: Final = re.compile(r"(?<![^#;])([a-z_]*private_key_(?:raw|base64))=[^;]*")
 _LONG: Final = re.compile(r"(?<![^#;])([a-z_]*certificate_(?:raw|base64))=[^;]*")
 
@@ -199,6 +201,10 @@ class Options:
     def __init__(self, values: Mapping[str, Value]) -> None:
         self._values = values
 
+    def __bool__(self) -> bool:
+        """Whether anything is set."""
+        return bool(self._values)
+
     def without(self, *keys: str) -> Options:
         """The same, less some keys."""
         return Options({key: value for key, value in self._values.items() if key not in keys})
@@ -234,22 +240,22 @@ def options_of(endpoint: Locator) -> Options:
 
     Raises EndpointError. A Locator has no configuration.
     """
-    name = shown(endpoint)
     keys = CONFIG.get(endpoint.protocol)
     if keys is None:
-        raise _unknown_protocol(name, endpoint.protocol)
+        raise _unknown_protocol(shown(endpoint), endpoint.protocol)
     config = endpoint.config if isinstance(endpoint, EndPoint) else ""
     values = _read(endpoint, "config", config, keys, strict=True)
     if "iface" in values and "bind" in values:
-        raise EndpointError(name, "config", "iface and bind exclude each other", "drop one")
+        reason = "iface and bind exclude each other"
+        raise EndpointError(shown(endpoint), "config", reason, "drop one")
     if endpoint.protocol in _IP:
         try:
             host_and_port(endpoint.address)
         except ValueError as e:
-            raise EndpointError(name, "address", str(e)) from None
+            raise EndpointError(shown(endpoint), "address", str(e)) from None
     if endpoint.protocol == "udp" and reliability_of(endpoint) is True:
         reason = "udp with rel=1 runs over QUIC, for which there is no link here"
-        raise EndpointError(name, "metadata", reason, "use tcp, or rel=0")
+        raise EndpointError(shown(endpoint), "metadata", reason, "use tcp, or rel=0")
     return Options(values)
 
 
@@ -266,12 +272,13 @@ def reliability_of(locator: Locator) -> bool | None:
     return None if value is None else value == 1
 
 
+@lru_cache(256)
 def host_and_port(address: str) -> tuple[str, int]:
     """``host:port`` or ``[v6]:port``. Raises ValueError with what would be valid."""
     host, colon, port = address.rpartition(":")
     if not colon or not host:
         raise ValueError("it is host:port, as in 127.0.0.1:7447, [::1]:7447 or name:7447")
-    if not re.fullmatch(r"[0-9]{1,5}", port) or int(port) > 65_535:
+    if not _PORT.fullmatch(port) or int(port) > 65_535:
         raise ValueError(f"the port {port!r} is not a number from 0 to 65535")
     if host.startswith("[") or host.endswith("]"):
         host = host[1:-1] if host[0] == "[" and host[-1] == "]" else ""
@@ -288,6 +295,8 @@ def shown(endpoint: Locator) -> str:
 def without_secrets(text: str) -> str:
     """The text of an endpoint with private keys and inline certificates left out."""
     where, sharp, config = text.partition("#")
+    if not config:
+        return text
     return where + sharp + _LONG.sub(r"\1=...", _SECRET.sub(r"\1=***", config))
 
 

@@ -87,24 +87,39 @@ def names_of(address: Address) -> tuple[str, ...]:
     """The interfaces that have this address; all of them for a wildcard."""
     if isinstance(address, IPv6Address):
         address = address.ipv4_mapped or IPv6Address(int(address))
-    return tuple(
-        interface.name
-        for interface in _recent()
-        if interface.name and (address.is_unspecified or address in _plain(interface.addresses))
-    )
+    owners = _recent()
+    if address.is_unspecified:
+        return owners.everyone
+    return owners.of.get(address, ())
 
 
 _RECENT: Final = 2.0
 """Seconds for which a list of interfaces is good enough to name the one of a new link."""
-_last: tuple[float, list[Interface]] = (float("-inf"), [])
 
 
-def _recent() -> list[Interface]:
-    """The list, asked for at most once in a while: strangers can make UDP links by the thousand."""
+class _Owners:
+    """The names of interfaces, by their addresses without scopes."""
+
+    __slots__ = ("everyone", "of")
+
+    def __init__(self, found: list[Interface]) -> None:
+        named = [interface for interface in found if interface.name]
+        self.everyone = tuple(interface.name for interface in named)
+        self.of: dict[Address, tuple[str, ...]] = {}
+        for interface in named:
+            for address in _plain(interface.addresses):
+                self.of[address] = (*self.of.get(address, ()), interface.name)
+
+
+_last: tuple[float, _Owners] = (float("-inf"), _Owners([]))
+
+
+def _recent() -> _Owners:
+    """Asked for at most once in a while: strangers can make UDP links by the thousand."""
     global _last  # noqa: PLW0603 # a cache
     now = time.monotonic()
     if now - _last[0] > _RECENT:
-        _last = (now, interfaces())
+        _last = (now, _Owners(interfaces()))
     return _last[1]
 
 

@@ -18,7 +18,6 @@ CONNECT_TIMEOUT: Final = 10.0
 """Seconds for everything: name, connection, handshake of TLS or WebSocket."""
 
 _CONNECT: Final[dict[str, Callable[[EndPoint, Attach], Awaitable[Link]]]] = {
-    "tcp": tcp.connect,
     "tls": tls.connect,
     "udp": udp.connect,
     "ws": ws.connect,
@@ -47,6 +46,8 @@ async def connect(
     """
     wanted = _endpoint(endpoint)
     try:
+        if wanted.protocol == "tcp":
+            return await tcp.connect(wanted, attach, timeout)
         async with asyncio.timeout(timeout):
             return await _CONNECT[wanted.protocol](wanted, attach)
     except TimeoutError:
@@ -62,10 +63,11 @@ async def listen(endpoint: EndPoint | Locator | str, attach: Attach) -> Listener
 
 
 def _endpoint(given: EndPoint | Locator | str) -> EndPoint:
-    """Text is checked to the letter; what comes from another node in what concerns us."""
+    """Text is checked to the letter; what comes from another node in what concerns us, later."""
     if isinstance(given, str):
         return parse_endpoint(given)
-    options_of(given)
+    if given.protocol not in _LISTEN:
+        options_of(given)
     if isinstance(given, EndPoint):
         return given
     return EndPoint(given.protocol, given.address, given.metadata)

@@ -7,6 +7,7 @@ import contextlib
 import socket
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from functools import lru_cache
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Final
 
@@ -22,6 +23,7 @@ __all__ = [
     "first_of",
     "ip_of",
     "is_wildcard",
+    "literal",
     "locator_of",
     "make_socket",
     "printed",
@@ -39,21 +41,27 @@ _PRIVATE: Final = tuple(map(ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192.168
 _BIND_TO_DEVICE: Final = getattr(socket, "SO_BINDTODEVICE", None)
 
 
-async def resolve(name: str, address: str, kind: socket.SocketKind) -> list[SockAddr]:
-    """All addresses behind ``host:port``, in the system's order. Raises LinkError."""
-    host, port = host_and_port(address)
+def literal(where: str) -> SockAddr | None:
+    """The address of ``host:port``, if that is one of IPv4 and nothing is to be looked up."""
+    host, port = host_and_port(where)
     try:
-        # A literal needs no thread, and must not wait behind names that do not resolve.
-        literal = ip_address(host.partition("%")[0]).version == 6 or "%" not in host
+        return (host, port) if _parsed(host).version == 4 else None
     except ValueError:
-        literal = False
-    flags = socket.AI_NUMERICHOST if literal else 0
-    loop = asyncio.get_running_loop()
+        return None
+
+
+async def resolve(name: str, where: str, kind: socket.SocketKind) -> list[SockAddr]:
+    """All addresses behind ``host:port``, in the system's order. Raises LinkError."""
+    written = literal(where)
+    if written is not None:
+        return [written]
+    host, port = host_and_port(where)
     try:
-        if literal:
-            found = socket.getaddrinfo(host, port, type=kind, flags=flags)
+        if _is_ipv6(host.partition("%")[0]):
+            # It needs no thread, and must not wait behind names that do not resolve.
+            found = socket.getaddrinfo(host, port, type=kind, flags=socket.AI_NUMERICHOST)
         else:
-            found = await loop.getaddrinfo(host, port, type=kind)
+            found = await asyncio.get_running_loop().getaddrinfo(host, port, type=kind)
     except (OSError, UnicodeError) as e:
         raise link_error(name, f"looking up {host!r}", e) from e
     places: dict[SockAddr, None] = {}
@@ -127,7 +135,8 @@ def make_socket(
     sock = socket.socket(family, kind)
     try:
         sock.setblocking(False)
-        _set_options(sock, options)
+        if options:
+            _set_options(sock, options)
         if bind is not None:
             sock.bind(bind)
     except BaseException:
@@ -175,10 +184,23 @@ def locator_of(protocol: str, place: SockAddr, metadata: str = "") -> Locator:
 
 def ip_of(place: SockAddr) -> Address:
     """The address without its port; one of IPv4 in IPv6 clothes comes as IPv4."""
-    address = ip_address(place[0])
+    address = _parsed(place[0])
     if isinstance(address, IPv6Address) and address.ipv4_mapped:
         return address.ipv4_mapped
     return address
+
+
+@lru_cache(256)
+def _parsed(host: str) -> Address:
+    """Reading an address takes long, and most links are with few. Raises ValueError."""
+    return ip_address(host)
+
+
+def _is_ipv6(host: str) -> bool:
+    try:
+        return _parsed(host).version == 6
+    except ValueError:
+        return False
 
 
 def is_wildcard(host: str) -> bool:

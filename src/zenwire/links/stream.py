@@ -10,6 +10,7 @@ import ssl
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Final, cast
 
 from zenwire.links.base import (
@@ -29,6 +30,7 @@ __all__ = [
     "BACKLOG",
     "CLOSE_TIMEOUT",
     "HANDSHAKES_MAX",
+    "READ_SIZE",
     "StreamLink",
     "StreamListener",
     "Wrap",
@@ -47,6 +49,15 @@ ACCEPT_PAUSE: Final = 0.1
 """Seconds without accepting after an error, so that it does not become a busy loop."""
 
 
+_NOTHING: Final = Facts(streamed=True, reliable=True, mtu=0)
+
+
+@cache
+def _nowhere(protocol: str) -> Locator:
+    """Where a link leads that does not stand yet."""
+    return Locator(protocol, "-")
+
+
 class StreamLink(Link, asyncio.Protocol):
     """A link whose bytes an asyncio transport carries.
 
@@ -59,8 +70,8 @@ class StreamLink(Link, asyncio.Protocol):
     def __init__(
         self, endpoint: EndPoint, attach: Attach, describe: Callable[[StreamLink], None]
     ) -> None:
-        nowhere = Locator(endpoint.protocol, "-")
-        super().__init__(endpoint, nowhere, nowhere, Facts(True, True, 0))
+        nowhere = _nowhere(endpoint.protocol)
+        super().__init__(endpoint, nowhere, nowhere, _NOTHING)
         self._attach = attach
         self._describe = describe
         self._receiver: Receiver | None = None
@@ -75,9 +86,13 @@ class StreamLink(Link, asyncio.Protocol):
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if self._closing or self._transport is None:
+            self.write_early(data)
             return
         self.bytes_out += len(data)
         self._transport.write(data)
+
+    def write_early(self, data: bytes | bytearray | memoryview) -> None:
+        """What is written to a link that does not stand yet, or is closed, is lost."""
 
     def pause(self) -> None:
         if self._transport is not None and not self._closing:

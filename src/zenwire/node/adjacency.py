@@ -95,6 +95,8 @@ class Adjacency:
         wanted = with_defaults(endpoint, node.config)
         try:
             await node.reach.connect(wanted, attach, node.settings.open_timeout)
+            # While the other side reads InitSyn there is time for what its OpenAck needs.
+            _ = node.tables
         except BaseException:
             for carrier in made:
                 self._opening.pop(carrier.machine, None)
@@ -187,7 +189,7 @@ class Adjacency:
         return carrier
 
     def _carry(self, link: Link, machine: Unicast) -> Carrier:
-        carrier = Carrier(link, machine, self._events, self._end)
+        carrier = Carrier(link, machine, self._events, self._end, self._node.go_on)
         self._carriers[carrier] = None
         return carrier
 
@@ -207,7 +209,7 @@ class Adjacency:
                 self._closed(carrier, event)
             elif isinstance(event, Writable) and neighbour is not None:
                 neighbour.retry()
-        pressure = self._node.settle()
+        pressure = self._node.settle(go_on=not carrier.reading)
         if pressure:
             # What goes back to the one it came from must not stop us from reading there: both
             # sides would wait for each other.

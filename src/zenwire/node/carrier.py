@@ -34,6 +34,7 @@ class Carrier:
         "_loop",
         "_on_end",
         "_on_events",
+        "_on_read",
         "_rest",
         "_timer",
         "_timer_at",
@@ -44,6 +45,7 @@ class Carrier:
         "link",
         "machine",
         "over",
+        "reading",
     )
 
     def __init__(
@@ -52,6 +54,7 @@ class Carrier:
         machine: Unicast,
         on_events: Callable[[Carrier, list[Event]], None],
         on_end: Callable[[Carrier], None],
+        on_read: Callable[[], None] = lambda: None,
     ) -> None:
         self.link = link
         self.machine = machine
@@ -59,7 +62,10 @@ class Carrier:
         self.over = asyncio.Event()
         self._on_events = on_events
         self._on_end = on_end
+        self._on_read = on_read
         self._loop = asyncio.get_running_loop()
+        self.reading = False
+        """What a link says is being heard; ``on_read`` is called after that."""
         self.flushing = False
         """Whoever made it so flushes in a moment."""
         self._written = float("-inf")
@@ -75,6 +81,7 @@ class Carrier:
     def received(self, data: bytes) -> None:
         machine = self.machine
         flushing, self.flushing = self.flushing, True
+        self.reading = True
         try:
             if not machine.expands or (len(data) <= _PIECE and not self._unread):
                 events = machine.receive(data, self._loop.time())
@@ -84,8 +91,10 @@ class Carrier:
                 self._expand(self._unread + data)
         finally:
             self.flushing = flushing
-        # What was said in answer goes out before anything else is read.
+            self.reading = False
+        # What was said in answer goes out before anything else is read, or goes on.
         self.flush()
+        self._on_read()
 
     def _expand(self, data: bytes) -> None:
         """Piece by piece, and no further than what came of it was heard."""
@@ -151,6 +160,8 @@ class Carrier:
         while (link.writable or self._last_words) and (data := machine.pull(now)):
             self._written = now
             link.write(data)
+            if machine.drained:
+                break
         if machine.steady and self._timer is not None:
             return
         deadline = machine.deadline

@@ -80,9 +80,11 @@ async def connect_any(
 async def _within(
     node: Node, opening: Awaitable[Held], endpoint: EndPoint, seconds: float, ends: float
 ) -> Held:
-    """What is tried once has the time that links and handshakes have."""
+    """What is tried once, or for ever, has the time that links and handshakes have."""
+    if not 0 < seconds < float("inf"):
+        return await opening
     try:
-        async with asyncio.timeout(ends - node.now if 0 < seconds < float("inf") else None):
+        async with asyncio.timeout(ends - node.now):
             return await opening
     except TimeoutError:
         reason = f"no session within the {seconds:g} s of connect/timeout_ms"

@@ -66,32 +66,36 @@ class Queue:
     ``dropped`` counts, by cause, what was lost before a link had it: links count the rest.
     """
 
-    __slots__ = ("_loop", "_sender", "_size", "_timer", "_waiting", "dropped", "wait_before_drop")
+    __slots__ = ("_loop", "_sender", "_timer", "_waiting", "dropped", "size", "wait_before_drop")
 
     def __init__(self, sender: Sender, wait_before_drop: float) -> None:
         self.dropped: Counter[Cause] = Counter()
         self.wait_before_drop = wait_before_drop
         self._sender = sender
         self._waiting: dict[Priority, deque[Waiting]] = {}
-        self._size = 0
+        self.size = 0
+        """How many messages have no room."""
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
 
     @property
     def waiting(self) -> int:
         """How many messages have no room."""
-        return self._size
+        return self.size
 
     @property
     def overflown(self) -> bool:
         """Whoever makes this many messages wait is lost to us."""
-        return self._size >= WAITING_MAX
+        return self.size >= WAITING_MAX
 
     def send(self, message: NetworkMessage, reliable: bool) -> Waiting | None:
         """Queue a message, or let it wait for room."""
         result: Result | None = None
         if not self._waiting:
-            result = self._try(message, reliable, None)
+            try:
+                result = self._sender.send(message, self._loop.time(), reliable=reliable)
+            except EncodeError as e:
+                result = self._unsent(e)
             if result is ACCEPTED:
                 self.flush_soon()
                 return None
@@ -116,7 +120,7 @@ class Queue:
             full = Full(priority, self._loop.time() + self.wait_before_drop, Then.DROP)
         waiting = Waiting(self, message, reliable, full)
         self._waiting.setdefault(priority, deque()).append(waiting)
-        self._size += 1
+        self.size += 1
         self._watch(full)
         return waiting
 
@@ -124,9 +128,12 @@ class Queue:
         try:
             return self._sender.send(message, self._loop.time(), reliable=reliable, retry=retry)
         except EncodeError as e:
-            _log.warning("a message was not sent: %s", e)
-            self.dropped[Cause.TOO_LARGE] += 1
-            return ACCEPTED
+            return self._unsent(e)
+
+    def _unsent(self, error: EncodeError) -> Result:
+        _log.warning("a message was not sent: %s", error)
+        self.dropped[Cause.TOO_LARGE] += 1
+        return ACCEPTED
 
     def _count(self, result: Result) -> None:
         # What a link drops, that link has counted; where there is none, nobody has.
@@ -154,7 +161,7 @@ class Queue:
                     break
                 self._count(result)
                 queue.popleft().settle()
-                self._size -= 1
+                self.size -= 1
             if not queue:
                 del self._waiting[priority]
         self.flush_soon()
@@ -173,7 +180,7 @@ class Queue:
             for one in late:
                 one.settle()
             self.dropped[Cause.CONGESTION] += len(late)
-            self._size -= len(late)
+            self.size -= len(late)
             left = deque(one for one in queue if not _expired(one.full, now))
             self._waiting[priority] = left
             for one in left:
@@ -189,7 +196,7 @@ class Queue:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        lost, self._size = self._size, 0
+        lost, self.size = self.size, 0
         for queue in self._waiting.values():
             for waiting in queue:
                 waiting.settle()

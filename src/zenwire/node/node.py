@@ -11,6 +11,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from zenwire.errors import ZError
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from zenwire.node.scouting import Scouting
     from zenwire.node.seats import Connection
     from zenwire.routing import Session
+    from zenwire.routing.state import State
     from zenwire.transport import Received
     from zenwire.wire.locator import EndPoint, Locator
 
@@ -86,7 +88,8 @@ class Node:
         self.reach = Reach(network)
         self.zid = config.settings.id or ZenohId(random(16))
         self.settings = transport_settings(config, self.zid)
-        self.tables = Tables(self.zid, role, limits=limits)
+        self._role = role
+        self._limits = limits
         self.clock = Clock(self.zid, now_ns)
         self.receivers: dict[int, Deliver] = {}
         self.groups: dict[Face, Group] = {}
@@ -98,8 +101,11 @@ class Node:
         self.closed = False
         self.late = 0
         """Samples that were dropped, or stamped anew, for a time that is too far ahead."""
+        self.telling = False
+        """Programs are being told what routing has for them."""
+        self.afterwards: deque[Callable[[], None]] = deque()
+        """What is to be called when they have been told."""
         self._settling = False
-        self._telling = False
         self._untold: deque[Output] = deque()
         self._pressure: list[Waiting] = []
         self._timer: asyncio.TimerHandle | None = None
@@ -108,6 +114,16 @@ class Node:
         self._closers: list[Callable[[], Coroutine[Any, Any, None]]] = []
         self._loop = asyncio.get_running_loop()
         self.adjacency = Adjacency(self)
+
+    @cached_property
+    def tables(self) -> Tables:
+        """Its routing. Nobody needs it before somebody is there."""
+        return Tables(self.zid, self._role, limits=self._limits)
+
+    @cached_property
+    def _state(self) -> State:
+        """Where it has its outputs, which are looked for at every turn."""
+        return self.tables.state
 
     @property
     def now(self) -> float:
@@ -133,65 +149,80 @@ class Node:
         """A session of routing: after its calls, ``settle`` carries out what came of them."""
         return self.tables.session()
 
-    def settle(self) -> list[Waiting]:
+    def settle(self, *, go_on: bool = True) -> list[Waiting]:
         """Carry out what routing wants. Gives the messages that found no room at once.
 
         Messages go out before programs are told of anything, so that what programs do then has
-        an outcome of its own.
+        an outcome of its own. Without ``go_on`` it is for the caller to let those go on who have
+        waited for it.
         """
-        tables, untold = self.tables, self._untold
         if self._settling:
             return []
+        state, untold = self._state, self._untold
         pressure: list[Waiting] = []
-        if tables.pending:
+        if state.outputs:
             self._carry_out()
             if self._pressure:
                 pressure, self._pressure = self._pressure, pressure
-        if untold and not self._telling:
-            self._telling = True
+        if untold and not self.telling:
+            self.telling = True
             try:
                 while untold:
                     self._tell(untold.popleft())
-                    if tables.pending:
+                    if state.outputs:
                         self._carry_out()
                         if self._pressure:
                             pressure += self._pressure
                             self._pressure = []
             finally:
-                self._telling = False
-        if tables.sooner:
+                self.telling = False
+        if go_on and self.afterwards and not self.telling:
+            self.go_on()
+        if state.sooner:
             self._arm()
         return pressure
 
+    def go_on(self) -> None:
+        """Call those who wait until all has been told."""
+        afterwards = self.afterwards
+        try:
+            while afterwards:
+                afterwards.popleft()()
+        except BaseException:
+            # Those who are left have not deserved to wait for ever.
+            self._loop.call_soon(self.go_on)
+            raise
+
     def _carry_out(self) -> None:
-        tables = self.tables
+        state = self._state
         self._settling = True
         try:
-            while tables.pending:
-                for output in tables.outputs():
-                    if type(output) is Send:
-                        self._send(output)
-                    elif type(output) is CloseFace:
-                        self.adjacency.expel(output.face, output.reason, output.why)
+            while state.outputs:
+                for output in state.take():
+                    kind = type(output)
+                    if kind is Send:
+                        self._send(output)  # type: ignore[arg-type] # as just looked up
+                    elif kind is CloseFace:
+                        self.adjacency.expel(output.face, output.reason, output.why)  # type: ignore[union-attr]
                     else:
                         self._untold.append(output)
         finally:
             self._settling = False
 
     def _tell(self, output: Output) -> None:
-        receivers = self.receivers
-        if type(output) is SampleReceived or isinstance(output, LivelinessChanged):
-            for id_ in output.subscribers:
+        receivers, kind = self.receivers, type(output)
+        if kind is SampleReceived or kind is LivelinessChanged:
+            for id_ in output.subscribers:  # type: ignore[union-attr] # of the types just looked up
                 deliver = receivers.get(id_)
                 if deliver is not None:
                     deliver(output)
-        elif isinstance(output, QueryReceived):
-            for id_ in output.queryables:
+        elif kind is ReplyReceived:
+            _tell(receivers.get(output.query), output)  # type: ignore[union-attr]
+        elif kind is QueryFinished:
+            _tell(receivers.pop(output.query, None), output)  # type: ignore[union-attr]
+        elif kind is QueryReceived:
+            for id_ in output.queryables:  # type: ignore[union-attr]
                 _tell(receivers.get(id_), output)
-        elif isinstance(output, ReplyReceived):
-            _tell(receivers.get(output.query), output)
-        elif isinstance(output, QueryFinished):
-            _tell(receivers.pop(output.query, None), output)
         elif isinstance(output, MatchingChanged):
             _tell(receivers.get(output.id), output)
         elif isinstance(output, NodeKnown):
@@ -202,7 +233,7 @@ class Node:
         to: Queue | None = self.adjacency.neighbours.get(face) or self.groups.get(face)
         if to is None:
             return
-        if to.overflown and not face.relation.multicast:
+        if to.size and to.overflown and not face.relation.multicast:
             self.adjacency.expel(face, CloseReason.UNRESPONSIVE, "too much waits for it")
             return
         waiting = to.send(message, reliable)
@@ -232,17 +263,20 @@ class Node:
         False if they take longer than until ``ends``: the event has those that are left.
         """
         receive, now, reliable = self.tables.receive, self._loop.time(), event.reliable
-        timestamping = self.config.timestamping
-        for at, message in enumerate(event.messages, 1):
+        timestamping, messages = self.config.timestamping, event.messages
+        if now > ends and messages and type(messages[0]) is not Push:
+            return False
+        for at, message in enumerate(messages, 1):
             if timestamping and type(message) is Push and not self._timely(message):
                 continue
             receive(face, message, now, reliable=reliable)
             if type(message) is not Push:
                 # An interest of some bytes may be answered by all declarations there are, so
                 # that what many come to must not pile up, nor keep others waiting.
-                self._carry_out()
-                if self._loop.time() > ends:
-                    del event.messages[:at]
+                if self._state.outputs:
+                    self._carry_out()
+                if at < len(messages) and self._loop.time() > ends:
+                    del messages[:at]
                     return False
         return True
 

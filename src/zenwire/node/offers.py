@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zenwire.errors import ConfigError, ConfigProblem, ZError
 from zenwire.links import PROTOCOLS, Facts, priorities_of, reliability_of
+from zenwire.node.config.transport import QueueSize
 from zenwire.transport import (
     Credentials,
     LinkFacts,
@@ -36,6 +38,7 @@ _TLS_FILES = (
 )
 _TLS_FLAGS = ("enable_mtls", "verify_name_on_connect", "close_link_on_expiration")
 _BUFFERS = ("so_sndbuf", "so_rcvbuf")
+_SIZES = attrgetter(*(field.name for field in dataclasses.fields(QueueSize)))
 
 
 def transport_settings(config: Effective, zid: ZenohId) -> Settings:
@@ -47,7 +50,6 @@ def transport_settings(config: Effective, zid: ZenohId) -> Settings:
     credentials = None
     if usrpwd.user is not None and usrpwd.password is not None:
         credentials = Credentials(usrpwd.user.encode(), usrpwd.password.encode())
-    size = tx.queue.size
     return Settings(
         zid=zid,
         whatami=config.mode,
@@ -68,7 +70,7 @@ def transport_settings(config: Effective, zid: ZenohId) -> Settings:
         max_links=unicast.max_links,
         max_pending=unicast.accept_pending,
         max_message_size=transport.link.rx.max_message_size,
-        queue_batches=tuple(getattr(size, field.name) for field in dataclasses.fields(size)),
+        queue_batches=_SIZES(tx.queue.size),
         open_timeout=unicast.open_timeout / 1000,
         accept_timeout=unicast.accept_timeout / 1000,
         wait_before_drop=waits.drop.wait_before_drop / 1e6,
@@ -98,6 +100,8 @@ def group_settings(config: Effective, settings: Settings) -> Settings:
 
 def facts_of(facts: Facts, endpoint: Locator) -> LinkFacts:
     """What a transport must know of a link."""
+    if not endpoint.metadata:
+        return LinkFacts(facts.streamed, facts.reliable, facts.mtu)
     priorities = priorities_of(endpoint)
     return LinkFacts(
         stream=facts.streamed,
@@ -134,6 +138,8 @@ def with_defaults(endpoint: Locator, config: Effective) -> EndPoint:
             size = getattr(buffers, name)
             if size is not None:
                 values[name] = str(size)
+    if not values and isinstance(endpoint, EndPoint):
+        return endpoint
     values |= pairs(endpoint.config) if isinstance(endpoint, EndPoint) else {}
     text = ";".join(f"{name}={value}" for name, value in sorted(values.items()))
     return EndPoint(endpoint.protocol, endpoint.address, endpoint.metadata, text)

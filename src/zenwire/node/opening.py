@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from zenwire.links import LinkError
 from zenwire.node.autoconnect import Autoconnect, connect_found
-from zenwire.node.config import Config, Effective, effective
+from zenwire.node.config import Config, Effective
 from zenwire.node.config.terms import EndPoints, Strategy
 from zenwire.node.connecting import Held, NotConnected, connect_any, keep, listen_on, stay
 from zenwire.node.node import Node
@@ -44,7 +44,7 @@ async def open_node(
     A client is connected when this returns; a peer goes on connecting. Raises ConfigError and
     LinkError. The other arguments are those of `Node`.
     """
-    held = effective(config.settings) if isinstance(config, Config) else config
+    held = config.effective if isinstance(config, Config) else config
     node = Node(held, random, network, now_ns, limits)
     for notice in held.notices:
         _log.warning("%s", notice)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from zenwire.errors import DecodeError
 from zenwire.links import LinkError
-from zenwire.node.config import Config, Effective, effective
+from zenwire.node.config import Config, Effective
 from zenwire.node.reach import Names, Reach
 from zenwire.wire.locator import EndPoint, Locator
 from zenwire.wire.objects import decode, encode
@@ -114,7 +114,7 @@ async def scout(
     A node answers each SCOUT, so it comes again and again. Raises LinkError.
     """
     if not isinstance(config, Effective):
-        config = effective((config or Config()).settings)
+        config = (config or Config()).effective
     heard: asyncio.Queue[Hello] = asyncio.Queue(HELLOS_MAX)
 
     def datagram(data: bytes, _source: Locator) -> None:

@@ -62,7 +62,8 @@ class Consolidation:
             # Not on any key, so no other reply replaces it.
             return [reply]
         key = reply.key
-        if self._accept is not None and not intersects(self._accept, key):
+        accept = self._accept
+        if accept is not None and key != accept and not intersects(accept, key):
             self._counters.foreign_reply += 1
             return []
         if self.mode is not ConsolidationMode.NONE and not self._is_news(reply):

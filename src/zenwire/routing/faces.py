@@ -99,11 +99,12 @@ class Face:
     asking: int = 0
     """Bytes that its requests carry, as long as they have not had their final."""
     _last_id: int = 0
+    local: bool = field(init=False)
+    """It is a session of this node."""
     _last_request_id: int = 0
 
-    @property
-    def local(self) -> bool:
-        return self.relation.region is Region.LOCAL
+    def __post_init__(self) -> None:
+        self.local = self.relation.region is Region.LOCAL
 
     def next_id(self) -> int:
         """For a declaration or an interest: one counter for all, never used again."""

@@ -79,8 +79,7 @@ def sample_of(  # noqa: PLR0917 # as the fields of the tuple
     return tuple.__new__(SampleReceived, values)
 
 
-@dataclass(frozen=True, slots=True)
-class QueryReceived:
+class QueryReceived(NamedTuple):
     """A query for these queryables of one session.
 
     Each of them answers with ``Session.reply…(query, …)`` as often as it likes, then once with
@@ -100,8 +99,7 @@ class QueryReceived:
     timestamp_stack: TimestampStack | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ReplyReceived:
+class ReplyReceived(NamedTuple):
     """One answer to a query, or to a liveliness query, of a session.
 
     For an Err the key is empty or the queryable's choice, and means nothing.
@@ -115,8 +113,7 @@ class ReplyReceived:
     timestamp_stack: TimestampStack | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class QueryFinished:
+class QueryFinished(NamedTuple):
     """No more replies: all sides are done, or the time is over. The id is void from here on."""
 
     query: int

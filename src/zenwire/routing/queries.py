@@ -7,19 +7,21 @@ is done: finished, dead, or out of time. Then its origin gets one final.
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from zenwire.errors import ZError
-from zenwire.keyexpr import intersects
-from zenwire.routing.consolidation import Consolidation, parameter_names, resolve
+from zenwire.keyexpr import intersects, validate
+from zenwire.routing.consolidation import Consolidation, parameter_names
 from zenwire.routing.faces import Face, Locality
 from zenwire.routing.outputs import QueryFinished, QueryReceived, ReplyReceived
+from zenwire.routing.prepared import Prepared
 from zenwire.wire.data import Del, Err, Put, Query, Reply
 from zenwire.wire.encoding import Encoding
 from zenwire.wire.network import Request, Response, ResponseFinal
+from zenwire.wire.repeat import request_of
 from zenwire.wire.structs import ResponderId
-from zenwire.wire.values import QueryTarget, WireExpr
+from zenwire.wire.values import QueryTarget
 
 if TYPE_CHECKING:
     from zenwire.routing.state import State
@@ -76,6 +78,7 @@ class Queries:
         "_deadlines",
         "_forwarded",
         "_live",
+        "_prepared",
         "_serial",
         "_state",
         "targets",
@@ -84,6 +87,7 @@ class Queries:
     def __init__(self, state: State, targets: Targets) -> None:
         self._state = state
         self.targets = targets
+        self._prepared = Prepared(state.zid)
         self._asked: dict[Face, dict[int, Pending]] = {}
         self._forwarded: dict[Face, dict[int, Branch]] = {}
         self._answering: dict[int, Branch] = {}
@@ -115,26 +119,14 @@ class Queries:
         source_info: SourceInfo | None,
         timestamp_stack: TimestampStack | None,
     ) -> int:
-        """A session asks. The key is canonical."""
+        """A session asks. KeyExprError for a key that is not canonical."""
         id = self._state.next_entity_id()
-        mode = resolve(consolidation, parameters)
-        message = Request(
-            request_id=id,
-            key=WireExpr(0, key),
-            qos=qos,
-            target=target,
-            budget=budget,
-            timeout=round(timeout * 1000),
-            timestamp_stack=timestamp_stack,
-            body=Query(
-                consolidation=mode,
-                parameters=parameters,
-                source_info=source_info,
-                body=value,
-                attachment=attachment,
-            ),
+        message, mode, anyke = self._prepared.asking(
+            key, parameters, target, consolidation, timeout=timeout, budget=budget, qos=qos
         )
-        anyke = "_anyke" in parameter_names(parameters)
+        if value or attachment is not None or source_info or timestamp_stack:
+            body = replace(message.body, source_info=source_info, body=value, attachment=attachment)
+            message = replace(message, timestamp_stack=timestamp_stack, body=body)
         pending = Pending(session, id, key, message, now + timeout, anyke)
         accept = None if anyke else key
         state = self._state
@@ -147,7 +139,9 @@ class Queries:
     def request(self, face: Face, message: Request, now: float) -> None:
         """A face asks. Whatever is wrong with it, it gets its final."""
         counters = self._state.counters
-        asked = self._asked.setdefault(face, {})
+        asked = self._asked.get(face)
+        if asked is None:
+            asked = self._asked[face] = {}
         if message.request_id in asked:
             # Its final is the one of the query that has this id.
             counters.duplicate_request += 1
@@ -164,8 +158,12 @@ class Queries:
         if key is None:
             self._send_final(face, message)
             return
+        if message.timestamp is not None or message.node_id:
+            # They are of the way that it has behind it.
+            message = replace(message, timestamp=None, node_id=0)
         timeout = QUERY_TIMEOUT if message.timeout is None else message.timeout / 1000
-        anyke = "_anyke" in parameter_names(message.body.parameters)
+        parameters = message.body.parameters
+        anyke = bool(parameters) and "_anyke" in parameter_names(parameters)
         pending = Pending(face, message.request_id, key, message, now + timeout, anyke, size)
         face.asking += size
         self._start(pending, Locality.REMOTE)
@@ -182,7 +180,7 @@ class Queries:
             self._state.counters.shared_memory += 1
             return
         key: str | None = ""
-        if isinstance(body, Reply):
+        if inner is not body:
             key = self._state.key_of(face, message.key)
             if key is None:
                 return
@@ -209,16 +207,21 @@ class Queries:
         *,
         timestamp_stack: TimestampStack | None,
     ) -> bool:
-        """A queryable answers; False if it is too late. ZError for a key nobody asked for."""
+        """A queryable answers; False if it is too late. ZError for a key nobody asked for.
+
+        KeyExprError for one that is not canonical.
+        """
         branch = self._answering.get(query)
         if branch is None or branch.face is not session or queryable not in branch.open:
             return False
         pending = branch.pending
-        responder = ResponderId(zid=self._state.zid, eid=queryable)
+        responder = self._prepared.responder(queryable)
         if isinstance(body, Err):
             self._answer(pending, pending.key, body, responder, timestamp_stack)
             return True
-        if not pending.anyke and not intersects(pending.key, key):
+        if key != pending.key:
+            validate(key)
+        if key != pending.key and not pending.anyke and not intersects(pending.key, key):
             raise ZError(
                 f"a reply on {key!r} does not answer a query on {pending.key!r}; "
                 "the asker must say `_anyke` to get replies on other keys"
@@ -259,25 +262,17 @@ class Queries:
 
     def _start(self, pending: Pending, destination: Locality) -> None:
         """Send it along all branches; without any it is finished at once."""
-        message, key, origin = pending.message, pending.key, pending.origin
-        sessions: list[Face] = []
-        remotes: list[Face] = []
-        if destination is not Locality.REMOTE:
-            sessions.append(origin)
-        if destination is not Locality.SESSION_LOCAL:
-            for face in self.targets.choose(origin, key, message.target):
-                (sessions if face.local else remotes).append(face)
-        self._asked.setdefault(origin, {})[pending.request_id] = pending
-        events: list[QueryReceived] = []
-        for session in sessions:
-            queryables = self.targets.queryables_of(session, origin, key, message.target)
-            if queryables:
-                events.append(self._serve(pending, session, queryables))
-        sent = [self._forward(pending, face) for face in remotes]
-        for event in events:
-            self._state.emit(event)
-        for branch in sent:
-            self._send_request(branch)
+        origin = pending.origin
+        plan = self.targets.plan(origin, pending.key, pending.message.target, destination)
+        asked = self._asked.get(origin)
+        if asked is None:
+            asked = self._asked[origin] = {}
+        asked[pending.request_id] = pending
+        outputs = self._state.outputs
+        for session, ids in plan.serve:
+            outputs.append(self._serve(pending, session, ids))
+        for face in plan.forward:
+            self._forward(pending, face)
         self._live += 1
         if pending.branches:
             self._schedule(pending)
@@ -312,29 +307,16 @@ class Queries:
             timestamp_stack=message.timestamp_stack,
         )
 
-    def _forward(self, pending: Pending, face: Face) -> Branch:
-        forwarded = self._forwarded.setdefault(face, {})
+    def _forward(self, pending: Pending, face: Face) -> None:
+        forwarded = self._forwarded.get(face)
+        if forwarded is None:
+            forwarded = self._forwarded[face] = {}
         id = face.next_request_id()
         while id in forwarded:
             id = face.next_request_id()
-        branch = Branch(pending, face, id)
-        pending.branches[face, id] = branch
-        forwarded[id] = branch
-        return branch
-
-    def _send_request(self, branch: Branch) -> None:
-        message = branch.pending.message
-        request = Request(
-            request_id=branch.id,
-            key=branch.face.aliases.shortest(branch.pending.key),
-            qos=message.qos,
-            target=message.target,
-            budget=message.budget,
-            timeout=message.timeout,
-            timestamp_stack=message.timestamp_stack,
-            body=message.body,
-        )
-        self._state.send(branch.face, request)
+        pending.branches[face, id] = forwarded[id] = Branch(pending, face, id)
+        request = request_of(pending.message, id, face.aliases.shortest(pending.key))
+        self._state.send(face, request)
 
     def _answer(
         self,
@@ -346,14 +328,10 @@ class Queries:
     ) -> None:
         qos = pending.message.qos
         if pending.consolidation is None:
-            response = Response(
-                request_id=pending.request_id,
-                key=WireExpr(0, key),
-                qos=qos,
-                responder=responder,
-                timestamp_stack=timestamp_stack,
-                body=body,
-            )
+            number = pending.request_id
+            response = self._prepared.response(number, key, qos, responder, body)
+            if timestamp_stack is not None:
+                response = replace(response, timestamp_stack=timestamp_stack)
             self._state.send(pending.origin, response)
             return
         inner = body.body if isinstance(body, Reply) else body
@@ -410,8 +388,7 @@ class Queries:
             self._forwarded.get(branch.face, {}).pop(branch.id, None)
 
     def _send_final(self, face: Face, message: Request) -> None:
-        final = ResponseFinal(request_id=message.request_id, qos=message.qos)
-        self._state.send(face, final)
+        self._state.send(face, self._prepared.final(message.request_id, message.qos))
 
 
 def _size(query: Query) -> int:
@@ -419,4 +396,6 @@ def _size(query: Query) -> int:
     size = len(query.parameters) + len(query.attachment or b"")
     if query.body is not None:
         size += len(query.body.payload)
-    return size + sum(len(each.body) for each in query.unknown if isinstance(each.body, bytes))
+    if query.unknown:
+        size += sum(len(each.body) for each in query.unknown if isinstance(each.body, bytes))
+    return size

@@ -16,6 +16,8 @@ __all__ = ["ALIAS_MAX", "Aliases", "split_wild"]
 
 ALIAS_MAX: Final = 65_535
 """The greatest number that a scope can hold."""
+WRITTEN_MAX: Final = 1024
+"""Keys of which is kept how they are written."""
 
 
 def split_wild(key: str) -> tuple[str, str]:
@@ -35,6 +37,7 @@ class Aliases:
     theirs: dict[int, str] = field(default_factory=dict)
     _our_ids: dict[str, int] = field(default_factory=dict)
     _their_ids: dict[str, int] = field(default_factory=dict)
+    _written: dict[str, WireExpr] = field(default_factory=dict)
 
     def resolve(self, expr: WireExpr) -> str | None:
         """The whole key of what the face sent, or None if it never declared the scope."""
@@ -55,6 +58,14 @@ class Aliases:
 
     def shortest(self, key: str) -> WireExpr:
         """How to write the key by the longest prefix of whole chunks that has an alias."""
+        written = self._written.get(key)
+        if written is None:
+            if len(self._written) >= WRITTEN_MAX:
+                self._written.clear()
+            written = self._written[key] = self._shortest(key)
+        return written
+
+    def _shortest(self, key: str) -> WireExpr:
         if not self._their_ids and not self._our_ids:
             return WireExpr(0, key)
         end = len(key)
@@ -70,6 +81,7 @@ class Aliases:
         scope = len(self.ours) + 1
         if scope > ALIAS_MAX:
             return None
+        self._written.clear()
         self.ours[scope] = prefix
         self._our_ids[prefix] = scope
         return scope
@@ -78,6 +90,7 @@ class Aliases:
         """An alias of theirs. False if the number is zero or stands for something else."""
         if not scope or self.theirs.get(scope, prefix) != prefix:
             return False
+        self._written.clear()
         self.theirs[scope] = prefix
         self._their_ids.setdefault(prefix, scope)
         return True
@@ -87,6 +100,7 @@ class Aliases:
         prefix = self.theirs.pop(scope, None)
         if prefix is None:
             return False
+        self._written.clear()
         if self._their_ids.get(prefix) == scope:
             del self._their_ids[prefix]
         return True

@@ -180,7 +180,6 @@ class Session:
         After ``timeout`` seconds it ends with an error `Timeout`. A ``budget`` bounds the
         replies that are delivered.
         """
-        validate(key)
         self._open()
         return self._core.queries.ask(
             self.face,
@@ -224,8 +223,6 @@ class Session:
         Raises ZError for a key that does not intersect the query's, unless it says `_anyke`.
         The key of an Err is the query's.
         """
-        if key:
-            validate(key)
         return self._core.queries.reply(
             self.face, query, queryable, key, body, timestamp_stack=timestamp_stack
         )

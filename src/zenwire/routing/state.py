@@ -27,6 +27,7 @@ class State:
 
     __slots__ = (
         "_entity_id",
+        "_resolved",
         "counters",
         "faces",
         "generation",
@@ -47,6 +48,7 @@ class State:
         """Something has to end earlier than what was to end first, perhaps."""
         self.outputs: list[Output] = []
         self._entity_id = 0
+        self._resolved: tuple[Face | None, WireExpr | None, int, str] = (None, None, 0, "")
 
     def take(self) -> list[Output]:
         """The outputs since the last call."""
@@ -80,6 +82,10 @@ class State:
 
     def key_of(self, face: Face, expr: WireExpr) -> str | None:
         """The key that a face sent; None, and counted, if it is none."""
+        # Mostly it is the one of the message before.
+        who, what, generation, known = self._resolved
+        if what is expr and who is face and generation == self.generation:
+            return known
         key = face.aliases.resolve(expr)
         if key is None:
             self.counters.unknown_scope += 1
@@ -87,4 +93,5 @@ class State:
         if len(key) > self.limits.key_length or not is_canonical(key):
             self.counters.bad_key += 1
             return None
+        self._resolved = face, expr, self.generation, key
         return key

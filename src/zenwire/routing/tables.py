@@ -36,6 +36,7 @@ from zenwire.wire.values import CloseReason, InterestMode, QueryableInfo, WhatAm
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from zenwire.routing.state import State
     from zenwire.wire.locator import Locator
 
 __all__ = ["Tables"]
@@ -105,6 +106,11 @@ class Tables:
         """Whether there are outputs."""
         return bool(self._core.state.outputs)
 
+    @property
+    def state(self) -> State:
+        """What it works on: whoever asks often whether there are outputs looks there."""
+        return self._core.state
+
     def outputs(self) -> list[Output]:
         """What is to be done since the last call. The caller does it in this order."""
         return self._core.state.take()
@@ -160,18 +166,19 @@ class Tables:
         if not face.alive:
             return
         core = self._core
-        if type(message) is Push:
-            core.pubsub.receive(face, message, reliable)
+        kind = type(message)
+        if kind is Push:
+            core.pubsub.receive(face, message, reliable)  # type: ignore[arg-type] # just looked up
         elif isinstance(message, Declare):
             self._declare(face, message)
         elif face.relation.multicast:
             core.state.counters.ignored_declaration += 1
-        elif isinstance(message, Response):
-            core.queries.response(face, message)
-        elif isinstance(message, ResponseFinal):
-            core.queries.response_final(face, message)
-        elif isinstance(message, Request):
-            core.queries.request(face, message, now)
+        elif kind is Response:
+            core.queries.response(face, message)  # type: ignore[arg-type]
+        elif kind is ResponseFinal:
+            core.queries.response_final(face, message)  # type: ignore[arg-type]
+        elif kind is Request:
+            core.queries.request(face, message, now)  # type: ignore[arg-type]
         elif isinstance(message, Interest):
             self._interest(face, message, now)
         else:

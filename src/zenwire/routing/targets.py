@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from zenwire.keyexpr import includes
 from zenwire.routing.declarations import Change, Declarations, Kind
+from zenwire.routing.faces import Locality
 from zenwire.routing.local import Entities, LocalQueryable
 from zenwire.routing.pubsub import unfiltered
 from zenwire.wire.values import QueryTarget
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from zenwire.routing.state import State
     from zenwire.routing.upstream import Upstream
 
-__all__ = ["Targets"]
+__all__ = ["Plan", "Targets"]
 
 
 @dataclass(slots=True)
@@ -31,6 +32,14 @@ class _Candidate:
     distance: int = 0xFFFF
 
 
+class Plan(NamedTuple):
+    """Where a query goes."""
+
+    serve: tuple[tuple[Face, tuple[int, ...]], ...]
+    """The sessions that have queryables for it, and which."""
+    forward: tuple[Face, ...]
+
+
 class Targets:
     """Finds who may answer. What was found is remembered until it may have changed."""
 
@@ -40,6 +49,7 @@ class Targets:
         "_found",
         "_generation",
         "_own",
+        "_plans",
         "_state",
         "_upstream",
         "queryables",
@@ -54,6 +64,27 @@ class Targets:
         self._found: dict[tuple[Face, str], list[list[_Candidate]]] = {}
         self._chosen: dict[tuple[Face, str, QueryTarget], tuple[Face, ...]] = {}
         self._own: dict[tuple[Face, bool, str, QueryTarget], tuple[int, ...]] = {}
+        self._plans: dict[tuple[Face, str, int, bool, bool], Plan] = {}
+
+    def plan(self, origin: Face, key: str, target: QueryTarget, destination: Locality) -> Plan:
+        """Where a query of this face goes. The key is canonical."""
+        if self._generation != self._state.generation:
+            self._refresh()
+        own = destination is not Locality.REMOTE
+        others = destination is not Locality.SESSION_LOCAL
+        # Enumerations are slow to hash.
+        name = origin, key, int(target), own, others
+        plan = self._plans.get(name)
+        if plan is None:
+            faces = self.choose(origin, key, target) if others else ()
+            sessions = [origin] if own else []
+            sessions += [face for face in faces if face.local]
+            serve = [(one, self.queryables_of(one, origin, key, target)) for one in sessions]
+            plan = self._plans[name] = Plan(
+                tuple((session, ids) for session, ids in serve if ids),
+                tuple(face for face in faces if not face.local),
+            )
+        return plan
 
     def choose(self, src: Face, key: str, target: QueryTarget) -> tuple[Face, ...]:
         """The faces to ask, in order of age. The best match is chosen within each region."""
@@ -94,11 +125,13 @@ class Targets:
             self._generation != self._state.generation
             or len(self._chosen) >= most
             or len(self._own) >= most
+            or len(self._plans) >= most
         ):
             self._generation = self._state.generation
             self._found.clear()
             self._chosen.clear()
             self._own.clear()
+            self._plans.clear()
 
     def _candidates(self, src: Face, key: str) -> list[list[_Candidate]]:
         self._refresh()

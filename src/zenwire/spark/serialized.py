@@ -10,8 +10,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import struct
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -20,6 +18,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from zenwire.errors import DecodeError
+from zenwire.wire.serialized import (
+    BOOL,
+    BYTES,
+    NUMBERS,
+    TEXT,
+    Reader,
+    list_reader,
+    map_reader,
+    number_reader,
+    read_whole,
+    tuple_reader,
+)
+
 __all__ = ["Type", "column_of", "json_of", "parse_type"]
 
 DEPTH_MAX: Final = 16
@@ -27,27 +39,20 @@ DEPTH_MAX: Final = 16
 _JSON_DIGITS: Final = 38
 """What VARIANT keeps of an integer exactly."""
 
-# name: bytes, how NumPy reads it, what Spark has for it
-_NUMBERS: Final[dict[str, tuple[str, pa.DataType]]] = {
-    "u8": ("<u1", pa.int16()),
-    "u16": ("<u2", pa.int32()),
-    "u32": ("<u4", pa.int64()),
-    "u64": ("<u8", pa.decimal128(20, 0)),
-    "i8": ("<i1", pa.int8()),
-    "i16": ("<i2", pa.int16()),
-    "i32": ("<i4", pa.int32()),
-    "i64": ("<i8", pa.int64()),
-    "f32": ("<f4", pa.float32()),
-    "f64": ("<f8", pa.float64()),
+_NUMBERS: Final[dict[str, pa.DataType]] = {
+    "u8": pa.int16(),
+    "u16": pa.int32(),
+    "u32": pa.int64(),
+    "u64": pa.decimal128(20, 0),
+    "i8": pa.int8(),
+    "i16": pa.int16(),
+    "i32": pa.int32(),
+    "i64": pa.int64(),
+    "f32": pa.float32(),
+    "f64": pa.float64(),
 }
-_FORMATS: Final = {
-    "u8": "<B", "u16": "<H", "u32": "<I", "u64": "<Q",
-    "i8": "<b", "i16": "<h", "i32": "<i", "i64": "<q", "f32": "<f", "f64": "<d",
-}  # fmt: skip
+"""What Spark has for them."""
 _TOKEN: Final = re.compile(r"\s*(?:([a-z][a-z0-9]*)|([\[\]{}():,]))")
-
-# Any: a value is of whatever type was named.
-_Read = Callable[[bytes, int], tuple[Any, int]]
 
 
 @dataclass(frozen=True)
@@ -137,8 +142,7 @@ class _Parser:
 
     def _scalar(self, name: str) -> Type:
         if name in _NUMBERS:
-            layout, arrow = _NUMBERS[name]
-            return Type(name, arrow, np.dtype(layout).itemsize)
+            return Type(name, _NUMBERS[name], NUMBERS[name].size)
         match name:
             case "bool":
                 return Type(name, pa.bool_(), 1)
@@ -155,130 +159,45 @@ class _Parser:
 # --- one value ----------------------------------------------------------------------------------
 
 
-def _count(data: bytes, at: int) -> tuple[int, int]:
-    """A LEB128 number; more than the rest of the bytes could hold is refused by the callers."""
-    value = shift = 0
-    for i in range(at, min(at + 10, len(data))):
-        value |= (data[i] & 0x7F) << shift
-        if data[i] < 0x80:
-            return value, i + 1
-        shift += 7
-    raise ValueError
-
-
-def _sized(data: bytes, at: int) -> tuple[bytes, int]:
-    size, at = _count(data, at)
-    if size > len(data) - at:
-        raise ValueError
-    return data[at : at + size], at + size
-
-
 @cache
-def _reader(kind: Type) -> _Read:
-    """Raises ValueError for bytes that are no such value."""
-    if kind.name in _FORMATS:
-        return _number(struct.Struct(_FORMATS[kind.name]))
+def _reader(kind: Type) -> Reader:
     match kind.name[0], kind.name:
         case _, "bool":
-            return _bool
+            return BOOL
         case _, "u128" | "i128":
-            return _wide(signed=kind.name == "i128")
+            return number_reader(kind.name, str)
         case _, "str":
-            return _str
+            return TEXT
         case _, "bytes":
-            return _sized
+            return BYTES
         case "[", _:
-            return _list(_reader(kind.parts[0]))
+            return list_reader(_reader(kind.parts[0]))
         case "{", _:
-            return _map(_reader(kind.parts[0]), _reader(kind.parts[1]))
-    return _tuple([_reader(part) for part in kind.parts])
+            return map_reader(_reader(kind.parts[0]), _reader(kind.parts[1]), _pairs)
+        case "(", _:
+            names = [f"_{i}" for i in range(1, len(kind.parts) + 1)]
+            parts = [_reader(part) for part in kind.parts]
+            return tuple_reader(parts, lambda found: dict(zip(names, found, strict=True)))
+    return number_reader(kind.name)
 
 
-def _number(form: struct.Struct) -> _Read:
-    def read(data: bytes, at: int) -> tuple[Any, int]:
-        end = at + form.size
-        if end > len(data):
-            raise ValueError
-        return form.unpack_from(data, at)[0], end
-
-    return read
+def _pairs(pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    try:
+        # The last one of a key holds, as in the reference.
+        return list(dict(pairs).items())
+    except TypeError:
+        return pairs
 
 
-def _bool(data: bytes, at: int) -> tuple[bool, int]:
-    if at >= len(data) or data[at] > 1:
-        raise ValueError
-    return data[at] == 1, at + 1
-
-
-def _wide(*, signed: bool) -> _Read:
-    def read(data: bytes, at: int) -> tuple[str, int]:
-        if at + 16 > len(data):
-            raise ValueError
-        return str(int.from_bytes(data[at : at + 16], "little", signed=signed)), at + 16
-
-    return read
-
-
-def _str(data: bytes, at: int) -> tuple[str, int]:
-    content, at = _sized(data, at)
-    return content.decode(), at
-
-
-def _list(item: _Read) -> _Read:
-    def read(data: bytes, at: int) -> tuple[list[Any], int]:
-        count, at = _count(data, at)
-        # Every item has at least a byte.
-        if count > len(data) - at:
-            raise ValueError
-        found = []
-        for _ in range(count):
-            value, at = item(data, at)
-            found.append(value)
-        return found, at
-
-    return read
-
-
-def _map(key: _Read, value: _Read) -> _Read:
-    def read(data: bytes, at: int) -> tuple[list[tuple[Any, Any]], int]:
-        count, at = _count(data, at)
-        if 2 * count > len(data) - at:
-            raise ValueError
-        pairs = []
-        for _ in range(count):
-            k, at = key(data, at)
-            v, at = value(data, at)
-            pairs.append((k, v))
-        try:
-            # The last one of a key holds, as in the reference.
-            return list(dict(pairs).items()), at
-        except TypeError:
-            return pairs, at
-
-    return read
-
-
-def _tuple(parts: list[_Read]) -> _Read:
-    names = [f"_{i}" for i in range(1, len(parts) + 1)]
-
-    def read(data: bytes, at: int) -> tuple[dict[str, Any], int]:
-        found = {}
-        for name, part in zip(names, parts, strict=True):
-            found[name], at = part(data, at)
-        return found, at
-
-    return read
-
-
+# Any: a value is of whatever type was named.
 def _value(kind: Type, data: bytes | None) -> Any:
     """None for bytes that are no such value, or more than one."""
     if data is None:
         return None
     try:
-        value, end = _reader(kind)(data, 0)
-    except ValueError:
+        return read_whole(_reader(kind), data)
+    except DecodeError:
         return None
-    return value if end == len(data) else None
 
 
 def json_of(kind: Type, data: bytes) -> str | None:
@@ -359,6 +278,6 @@ def _read_rows(kind: Type, rows: npt.NDArray[np.uint8]) -> tuple[pa.Array, npt.N
         return pa.StructArray.from_arrays(arrays, fields=list(kind.arrow)), bad
     if kind.name == "bool":
         return pa.array(rows[:, 0] == 1), rows[:, 0] > 1
-    layout, arrow = _NUMBERS[kind.name]
-    numbers = np.ascontiguousarray(rows).view(layout)[:, 0]
-    return pa.array(numbers).cast(arrow), bad
+    # NumPy has the letters of struct.
+    numbers = np.ascontiguousarray(rows).view(np.dtype(NUMBERS[kind.name].format))[:, 0]
+    return pa.array(numbers).cast(_NUMBERS[kind.name]), bad

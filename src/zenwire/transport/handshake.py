@@ -6,13 +6,21 @@ nothing at all between InitAck and OpenSyn.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from zenwire.transport import limits
 from zenwire.transport.cookie import Cookie, seal
 from zenwire.transport.events import Peer
-from zenwire.transport.extensions import EXTENSIONS, Agreed, Fields, Negotiation
+from zenwire.transport.extensions import (
+    ACCEPTING,
+    ADMITTING,
+    CONCLUDING,
+    CONFIRMING,
+    OFFERING,
+    Agreed,
+    Fields,
+    Negotiation,
+)
 from zenwire.transport.refused import RefusedError
 from zenwire.transport.rsa import PrivateKey, PublicKey, Random
 from zenwire.transport.sequence import initial_sn
@@ -53,6 +61,7 @@ class Connector:
         self._n = Negotiation(settings, link, random, multilink_key)
         self._expect = expect
         self._ack: InitAck | None = None
+        self._first_sn = 0
         self._batch_size = min(settings.batch_size, link.mtu)
 
     def init_syn(self) -> InitSyn:
@@ -62,7 +71,7 @@ class Connector:
             whatami=self._settings.whatami,
             resolution=self._settings.resolution,
             batch_size=self._batch_size,
-            **_fields(AuthInitSyn, lambda e: e.offer(self._n)),
+            **_fields(AuthInitSyn, [e.offer(self._n) for e in OFFERING]),
         )
 
     def open_syn(self, ack: InitAck) -> OpenSyn:
@@ -77,18 +86,19 @@ class Connector:
             raise RefusedError(CloseReason.INVALID, f"a cookie above {limits.COOKIE_MAX} bytes")
         self._batch_size = _check_batch(min(self._batch_size, ack.batch_size))
         self._ack = ack
+        self._first_sn = initial_sn(settings.zid, ack.zid, ack.resolution)
         return OpenSyn(
             lease=settings.lease_ms,
-            initial_sn=initial_sn(settings.zid, ack.zid, ack.resolution),
+            initial_sn=self._first_sn,
             cookie=ack.cookie,
-            **_fields(AuthOpenSyn, lambda e: e.confirm(self._n, ack)),
+            **_fields(AuthOpenSyn, [e.confirm(self._n, ack) for e in CONFIRMING]),
         )
 
     def outcome(self, ack: OpenAck) -> Outcome:
         """What OpenAck ends with. Raises RefusedError."""
         init = self._ack
         assert init is not None
-        for extension in EXTENSIONS:
+        for extension in CONCLUDING:
             extension.conclude(self._n, ack)
         peer = _peer(
             self._n,
@@ -98,7 +108,7 @@ class Connector:
             resolution=init.resolution,
             batch_size=self._batch_size,
         )
-        return _outcome(self._settings, peer, ack.initial_sn, self._n.agreed)
+        return _outcome(peer, ack.initial_sn, self._first_sn, self._n.agreed)
 
 
 class Acceptor:
@@ -130,7 +140,7 @@ class Acceptor:
         _check_version(syn.version)
         batch_size = _check_batch(min(settings.batch_size, self._link.mtu, syn.batch_size))
         resolution = _lower(syn.resolution, settings.resolution)
-        fields = _fields(AuthInitAck, lambda e: e.accept(n, syn))
+        fields = _fields(AuthInitAck, [e.accept(n, syn) for e in ACCEPTING])
         issued = max(0, int(now * 1000))
         cookie = Cookie(issued, syn.zid, syn.whatami, resolution, batch_size, n.notes)
         return InitAck(
@@ -150,7 +160,7 @@ class Acceptor:
         if now * 1000 - cookie.issued > settings.accept_timeout * 1000:
             raise RefusedError(CloseReason.INVALID, "the cookie is too old")
         n.notes = cookie.notes
-        fields = _fields(AuthOpenAck, lambda e: e.admit(n, syn))
+        fields = _fields(AuthOpenAck, [e.admit(n, syn) for e in ADMITTING])
         peer = _peer(
             n,
             zid=cookie.zid,
@@ -159,19 +169,20 @@ class Acceptor:
             resolution=cookie.resolution,
             batch_size=cookie.batch_size,
         )
-        outcome = _outcome(settings, peer, syn.initial_sn, n.agreed)
+        first_sn = initial_sn(settings.zid, peer.zid, peer.resolution)
+        outcome = _outcome(peer, syn.initial_sn, first_sn, n.agreed)
         ack = OpenAck(lease=settings.lease_ms, initial_sn=outcome.own_first_sn, **fields)
         return ack, outcome
 
 
-def _fields(auth: type[Any], step: Callable[[Any], Fields]) -> Fields:
+def _fields(auth: type[Any], said: list[Fields]) -> Fields:
     """The fields of all extensions; the two kinds of authentication share one."""
     fields: Fields = {}
     inner: Fields = {}
-    for extension in EXTENSIONS:
-        made = step(extension)
-        inner |= made.get("auth", {})
-        fields |= made
+    for made in said:
+        if made:
+            inner |= made.get("auth", {})
+            fields |= made
     if inner:
         fields["auth"] = auth(**inner)
     return fields
@@ -207,13 +218,12 @@ def _peer(
     )
 
 
-def _outcome(settings: Settings, peer: Peer, first_sn: int, agreed: Agreed) -> Outcome:
+def _outcome(peer: Peer, first_sn: int, own_first_sn: int, agreed: Agreed) -> Outcome:
     if first_sn >= peer.resolution.sn_modulus:
         raise RefusedError(
             CloseReason.INVALID, f"the first sequence number, {first_sn}, is too large"
         )
-    own = initial_sn(settings.zid, peer.zid, peer.resolution)
-    return Outcome(peer, first_sn, own, agreed.multilink)
+    return Outcome(peer, first_sn, own_first_sn, agreed.multilink)
 
 
 def _check_version(version: int) -> None:
@@ -229,5 +239,7 @@ def _check_batch(size: int) -> int:
 
 def _lower(one: Resolution, other: Resolution) -> Resolution:
     """The lower of both, for each of the two fields."""
+    if one == other:
+        return one
     frame_sn = min(one.frame_sn, other.frame_sn)
     return Resolution.of(frame_sn, min(one.request_id, other.request_id))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import get_args
+from typing import TypeVar, get_args
 
 from zenwire.errors import DecodeError
 from zenwire.transport.codec import batch_messages, whole_message
@@ -20,6 +20,22 @@ from zenwire.wire.values import Priority, Resolution
 
 __all__ = ["BatchReader", "Inbox", "Lanes", "read_batch"]
 
+T = TypeVar("T")
+
+
+class _Used(dict[int, T]):
+    """What lanes have, by their places. Most sessions use few of them: it is made when one does."""
+
+    __slots__ = ("_make",)
+
+    def __init__(self, make: Callable[[int], T]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, at: int) -> T:
+        made = self[at] = self._make(at)
+        return made
+
 
 class Lanes:
     """What a session has received in each lane; all its links share it."""
@@ -31,15 +47,15 @@ class Lanes:
     ) -> None:
         self.mask = resolution.sn_modulus - 1
         self.qos = qos
-        self.newest = [Newest(resolution, sn) for sn in first_sns]
-        self.reassembly = [Reassembly(budget, patch >= 1) for _ in range(LANES)]
+        self.newest = _Used(lambda at: Newest(resolution, first_sns[at]))
+        self.reassembly = _Used(lambda _: Reassembly(budget, patch >= 1))
         self.ended = [False] * LANES
         """Where the newest number was that of the last piece of a message."""
         self.counts_on = False
 
     def release(self, stats: Stats) -> None:
         """Nothing more comes: unfinished messages are given up."""
-        for reassembly in self.reassembly:
+        for reassembly in self.reassembly.values():
             reassembly.abort(stats, Cause.FRAGMENT_INTERRUPTED)
 
 
@@ -68,20 +84,20 @@ class Inbox:
         return True
 
     def lone(self, content: bytes) -> Received | None:
-        """What a batch amounts to that says what the one before said, but for the payload."""
+        """What a batch amounts to that says what one before said, but for what varies."""
         last = self.known.last
         if last is None:
             return None
         lanes, stats, at = self.lanes, self.stats, last.tag
         newest = lanes.newest[at]
         sn = newest.last + 1 & newest.mask
-        push = self.known.read(content, sn)
-        if push is None or lanes.ended[at] or lanes.reassembly[at].unfinished:
+        messages = self.known.read(content, sn)
+        if messages is None or lanes.ended[at] or lanes.reassembly[at].unfinished:
             return None
         newest.last = sn
         stats.rx_frames += 1
-        stats.rx_messages += 1
-        return Received([push], last.frame.priority, last.frame.reliable)
+        stats.rx_messages += len(messages)
+        return Received(messages, last.frame.priority, last.frame.reliable)
 
     def learn(self, content: bytes, messages: list[BatchMessage], found: list[Found]) -> None:
         """Of a batch that was read as these messages, and amounts to that."""

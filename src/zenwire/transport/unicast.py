@@ -28,8 +28,8 @@ from zenwire.transport.refused import RefusedError
 from zenwire.transport.settings import LinkFacts, Role, Settings
 from zenwire.transport.states import FIRST, MOVES, State
 from zenwire.transport.stats import Cause, Stats
-from zenwire.wire.network import NetworkMessage, Push
-from zenwire.wire.repeat import KnownWriter
+from zenwire.wire.network import NetworkMessage
+from zenwire.wire.rewrite import KnownWriter
 from zenwire.wire.transport import Close, InitAck, InitSyn, Join, KeepAlive, OpenAck, OpenSyn
 from zenwire.wire.values import CloseReason, CongestionControl, Priority, QoS
 
@@ -65,6 +65,8 @@ class Unicast:
         self.reader: BatchReader = read_batch
         self.steady = False
         """The deadline that was asked for last is not too late: whatever came since moves it on."""
+        self.drained = False
+        """What was pulled last was all there was."""
         self._sessions = sessions
         self._settings = settings
         self._steps = steps
@@ -274,10 +276,7 @@ class Unicast:
             if not outbox.give_up_stalled(priority, stalled) or outbox.full(priority):
                 self.steady = False
                 return self._congestion.refuse(priority, congestion, reliable, now, retry)
-        if type(message) is Push:
-            data = self._writer.write(message)
-        else:
-            data = message if isinstance(message, bytes) else encode(message)
+        data = message if isinstance(message, bytes) else self._writer.write(message)
         if len(data) > self._settings.max_message_size or (
             self._framing.lowlatency and len(data) > self._framing.room
         ):
@@ -292,6 +291,7 @@ class Unicast:
 
     def pull(self, now: float) -> bytes:
         """The next batch, as the link wants it; nothing if nothing waits."""
+        self.drained = False
         if self._ready:
             data = self._ready.popleft()
         elif self._outbox is None or not (content := self._outbox.pull(now)):
@@ -302,6 +302,7 @@ class Unicast:
         else:
             data = self._framing.wrap(content)
             self._relieve()
+            self.drained = self.state is State.OPEN and self._outbox.empty
         self._sent = now
         self.stats.tx_bytes += len(data)
         self.stats.tx_batches += 1

@@ -1,9 +1,10 @@
-"""Messages that repeat others: publications that differ in time and payload alone.
+"""Messages that repeat others: all but numbers, times and payloads is what it was before.
 
-A publication is read and written in order, and its payload is the last of it. So bytes that are
-those of an earlier one up to there mean the same, and a message whose other fields are the same
-has the same bytes before its payload. Both are remembered here; whatever is not known
-is read and written as ever. What is learnt is tried first, so no fact of the wire stands here.
+A message is read and written in order. So bytes that are those of an earlier one up to a number, a
+time or a payload, and again after it, mean the same, and a message whose other fields are the same
+has the same bytes around them. Both are remembered here, for publications, queries, replies and
+their ends; whatever is not known is read and written as ever. What is learnt is tried first, so no
+fact of the wire stands here. `zenwire.wire.rewrite` writes by what is known.
 """
 
 from __future__ import annotations
@@ -14,26 +15,45 @@ from typing import Any, Final, NamedTuple
 from zenwire.errors import DecodeError
 from zenwire.wire import kinds as k
 from zenwire.wire import structs as s
-from zenwire.wire.batch import BatchMessage, decode_batch
+from zenwire.wire.batch import BatchMessage, decode_batch, walk
 from zenwire.wire.buffer import Reader, Writer
-from zenwire.wire.data import Put
+from zenwire.wire.data import Put, Reply
 from zenwire.wire.define import spec_of
-from zenwire.wire.network import Push
+from zenwire.wire.network import NetworkMessage, Push, Request, Response, ResponseFinal
 from zenwire.wire.objects import encode
 from zenwire.wire.structs import Timestamp
 from zenwire.wire.transport import Frame
 from zenwire.wire.values import Priority, ZenohId
 
-__all__ = ["FrameHeads", "Known", "KnownReader", "KnownWriter", "with_body", "with_payload"]
+__all__ = [
+    "LEARN_MAX",
+    "Counted",
+    "FrameHeads",
+    "Known",
+    "KnownReader",
+    "Lane",
+    "final_of",
+    "put_in",
+    "request_of",
+    "response_of",
+    "sized",
+    "with_body",
+    "with_payload",
+]
 
 LEARN_MAX: Final = 1024
-"""How many publications are learnt; who has more to say is read and written as ever."""
+"""How often something is learnt; who has more to say is read and written as ever."""
 HEAD_MAX: Final = 512
 """Bytes before a payload that are remembered."""
+LIKE_MAX: Final = 8
+"""Messages that begin alike and are told apart by what follows their number."""
+TOGETHER_MAX: Final = 4
+"""Messages of a batch that are known; of longer ones, each costs little as it is."""
 
 _INDEX: Final = 3
 """So many bytes of a publication find what is known of it."""
-_OTHER_SN: Final = 300
+_NUMBER_MAX: Final = 0xFFFF_FFFF
+_OTHER_NUMBER: Final = 300
 _OTHER_PAYLOAD: Final = bytes(range(200))
 _OTHER_TIME: Final = Timestamp(time=0x0123_4567_89AB_CDEF, id=ZenohId(bytes(range(1, 12))))
 
@@ -52,22 +72,22 @@ def _replacer(cls: type, *others: str) -> Callable[..., Any]:
     return made
 
 
-def _comparer(cls: type, name: str) -> Callable[[Any, Any], bool]:
-    """A function that says whether two messages have the same in all fields but one."""
-    # Mostly they are the same objects, which is seen at once.
-    names = [f.name for f in spec_of(cls).fields if f.name != name]
-    same = [f"(a.{name} is b.{name} or a.{name} == b.{name})" for name in names]
-    made: Callable[[Any, Any], bool] = eval(f"lambda a, b: {' and '.join(same)}")  # noqa: S307
-    return made
-
-
 with_body: Final[Callable[[Push, Any], Push]] = _replacer(Push, "body")
 """The same publication of something else."""
 with_payload: Final[Callable[[Put, bytes], Put]] = _replacer(Put, "payload")
 """The same PUT of another value."""
+request_of: Final[Callable[[Request, int, Any], Request]] = _replacer(Request, "request_id", "key")
+"""The same request with another number, and its key in other words."""
+response_of: Final[Callable[[Response, int, Any], Response]] = _replacer(
+    Response, "request_id", "body"
+)
+"""The same response to another request, with something else in it."""
+final_of: Final[Callable[[ResponseFinal, int], ResponseFinal]] = _replacer(
+    ResponseFinal, "request_id"
+)
+"""The same final of another request."""
 _with_time: Final[Callable[[Put, Any, bytes], Put]] = _replacer(Put, "timestamp", "payload")
-_same_push: Final = _comparer(Push, "body")
-_same_put: Final = _comparer(Put, "payload")
+_reply_of: Final[Callable[[Reply, Put], Reply]] = _replacer(Reply, "body")
 
 
 def _written(kind: Any, value: object) -> bytes:
@@ -82,165 +102,270 @@ _LOW: Final = tuple(_written(k.z32, 128 + n)[:1] for n in range(128))
 """The first byte of a number that has several, by its lowest seven bits."""
 
 
-class FrameHeads:
-    """The FRAMEs of one lane, before their messages."""
+def sized(payload: bytes) -> bytes:
+    """A payload as it is written."""
+    size = len(payload)
+    return _SIZES[size] + payload if size < 128 else _written(k.payload, payload)
+
+
+class Counted:
+    """The same bytes around a number that mostly goes up one by one."""
 
     __slots__ = ("_after", "_before", "_high", "_rest")
 
-    def __init__(self, priority: Priority, reliable: bool) -> None:
-        whole = encode(Frame(reliable=reliable, sn=0, priority=priority))
-        zero = _written(k.z32, 0)
-        self._before, self._after = whole[:1], whole[1 + len(zero) :]
+    def __init__(self, before: bytes, after: bytes) -> None:
+        self._before, self._after = before, after
         self._high = 0
         self._rest = b""
 
-    def head(self, sn: int) -> bytes:
-        """Numbers go up one by one: most of their bytes are those of the one before."""
-        high = sn >> 7
+    def head(self, number: int) -> bytes:
+        """Most bytes of a number are those of the one before."""
+        high = number >> 7
         if not high:
-            return self._before + _written(k.z32, sn) + self._after
+            return self._before + _written(k.z32, number) + self._after
         if high != self._high:
-            self._high = high
-            self._rest = _written(k.z32, high) + self._after
-        return self._before + _LOW[sn & 0x7F] + self._rest
+            rest = _written(k.z32, number)[1:]
+            self._high, self._rest = high, rest + self._after
+        return self._before + _LOW[number & 0x7F] + self._rest
 
 
-class Known(NamedTuple):
-    """A publication without its payload and its time, and the FRAME it came in."""
+class FrameHeads(Counted):
+    """The FRAMEs of one lane, before their messages."""
+
+    __slots__ = ()
+
+    def __init__(self, priority: Priority, reliable: bool) -> None:
+        whole = encode(Frame(reliable=reliable, sn=0, priority=priority))
+        super().__init__(whole[:1], whole[1 + len(_written(k.z32, 0)) :])
+
+
+# What varies in each kind of message: its number, the PUT in it. The rest is copied.
+
+
+def _make_push(like: Push, _number: int, put: Put) -> Push:
+    return with_body(like, put)
+
+
+def _make_request(like: Request, number: int, _put: None) -> Request:
+    return request_of(like, number, like.key)
+
+
+def _make_response(like: Response, number: int, put: Put) -> Response:
+    return response_of(like, number, _reply_of(like.body, put))  # type: ignore[arg-type] # no Err
+
+
+def _make_final(like: ResponseFinal, number: int, _put: None) -> ResponseFinal:
+    return final_of(like, number)
+
+
+_MAKE: Final[dict[type, Callable[[Any, int, Any], NetworkMessage]]] = {
+    Push: _make_push,
+    Request: _make_request,
+    Response: _make_response,
+    ResponseFinal: _make_final,
+}
+
+
+def put_in(message: Any) -> Put | None:
+    """The PUT in a message."""
+    body = message.body if type(message) in (Push, Response) else None
+    inner = body.body if type(body) is Reply else body
+    return inner if type(inner) is Put else None
+
+
+def _repeats(message: Any) -> bool:
+    """Whether a message is one of those that are known by others."""
+    kind = type(message)
+    return kind in (Request, ResponseFinal) or put_in(message) is not None
+
+
+class Lane(NamedTuple):
+    """Whose numbers FRAMEs have."""
 
     frame: Frame
-    push: Push
-    put: Put
     heads: FrameHeads
-    head: bytes
-    """What stands before the time, if it has one, else before the payload."""
-    after: bytes | None
-    """What stands between the time and the payload; None if there is no time."""
     tag: int
 
 
-class KnownReader:
-    """Reads batches of one FRAME with one PUT, if it knows all but number, time and payload.
+class Known(NamedTuple):
+    """A message without what varies in it."""
 
-    ``last`` is what was read last. Of two that differ in their ``tag``, only that is known.
+    make: Callable[[Any, int, Any], NetworkMessage]
+    like: Any
+    put: Put | None
+    before: bytes
+    """What stands before the number, if it has one."""
+    head: bytes
+    """What stands between that and the time, the payload or the end."""
+    after: bytes | None
+    """What stands between the time and the payload; None if there is no time."""
+
+    @classmethod
+    def of(cls, data: bytes, message: Any) -> Known | None:
+        """What one message teaches, and these are its bytes; None if it is not as expected."""
+        put, before, after, time = put_in(message), b"", None, None
+        if type(message) is not Push:
+            before, number = data[:1], _written(k.z32, message.request_id)
+            if not data.startswith(number, 1):
+                return None
+            data = data[1 + len(number) :]
+        if put is not None:
+            data = data[: len(data) - len(_written(k.payload, put.payload))]
+            if put.timestamp is not None:
+                time = _OTHER_TIME
+                data, _, after = data.partition(_written(s.timestamp, put.timestamp))
+            put = _with_time(put, None, b"")
+        make = _MAKE[type(message)]
+        known = cls(make, make(message, 0, put), put, before, data, after)
+        short = len(data) + len(after or b"") <= HEAD_MAX
+        return known if short and known._holds(time) else None
+
+    def _holds(self, time: Timestamp | None) -> bool:
+        """Whether another message that is known by this one is read as it should be."""
+        frame = Frame(reliable=True, sn=0)
+        content = encode(frame) + self.before
+        content += _written(k.z32, _OTHER_NUMBER) if self.before else b""
+        content += self.head
+        put = self.put
+        if time is not None:
+            content += _written(s.timestamp, time) + (self.after or b"")
+        if put is not None:
+            content += _written(k.payload, _OTHER_PAYLOAD)
+            put = _with_time(put, time, _OTHER_PAYLOAD)
+        try:
+            tried = decode_batch(content)
+        except DecodeError:
+            return False
+        return tried == [frame, self.make(self.like, _OTHER_NUMBER, put)]
+
+
+class _Numbered:
+    """A message with a number, and the number that it has next, mostly."""
+
+    __slots__ = ("counted", "known", "next")
+
+    def __init__(self, known: Known) -> None:
+        self.known = known
+        self.counted = Counted(known.before, known.head)
+        self.next = 0
+
+
+class KnownReader:
+    """Reads batches of one FRAME with few messages, if it knows all but what varies in them.
+
+    ``last`` is the lane that was learnt last. Of two, only that is known.
     """
 
-    __slots__ = ("_known", "_left", "_r", "last")
+    __slots__ = ("_known", "_left", "_numbered", "_push", "_r", "last")
 
     def __init__(self) -> None:
-        self.last: Known | None = None
+        self.last: Lane | None = None
+        self._push: Known | None = None
         self._known: dict[bytes, Known] = {}
+        self._numbered: dict[int, list[_Numbered]] = {}
         self._left = LEARN_MAX
         self._r = Reader(b"")
 
-    def read(self, content: bytes, sn: int) -> Push | None:
-        """The only message of a FRAME with this number; None for whatever else it is."""
-        known = self.last
-        if known is None:
+    def read(self, content: bytes, sn: int) -> list[NetworkMessage] | None:
+        """The messages of a FRAME with this number; None for whatever else it is."""
+        lane = self.last
+        if lane is None:
             return None
-        start = known.heads.head(sn)
+        start = lane.heads.head(sn)
         at = len(start)
         if not content.startswith(start):
             return None
-        if not content.startswith(known.head, at):
-            found = self._known.get(content[at : at + _INDEX])
-            if found is None or found.tag != known.tag or not content.startswith(found.head, at):
-                return None
-            known = self.last = found
-        at += len(known.head)
-        size = len(content) - at - 1
-        if known.after is None and 0 <= size < 128 and content[at] == _SIZES[size][0]:
-            return with_body(known.push, with_payload(known.put, content[at + 1 :]))
-        return self._rest(content, at, known)
-
-    def _rest(self, content: bytes, at: int, known: Known) -> Push | None:
-        """The same for what has a time, or a payload that is not short."""
-        r = self._r
-        r.buf, r.pos, r.end = content, at, len(content)
-        time = None
+        push = self._push
+        if push is not None and push.after is None and content.startswith(push.head, at):
+            at += len(push.head)
+            size = len(content) - at - 1
+            if 0 <= size < 128 and content[at] == _SIZES[size][0]:
+                return [with_body(push.like, with_payload(push.put, content[at + 1 :]))]  # type: ignore[arg-type] # it has one
+            at -= len(push.head)
+        r, end = self._r, len(content)
+        r.buf, r.pos, r.end = content, at, end
+        found: list[NetworkMessage] = []
         try:
+            while r.pos < end:
+                message = self._message(r, content) if len(found) < TOGETHER_MAX else None
+                if message is None:
+                    return None
+                found.append(message)
+        except DecodeError:
+            return None
+        return found or None
+
+    def _message(self, r: Reader, content: bytes) -> NetworkMessage | None:
+        at, number = r.pos, 0
+        like = self._numbered.get(content[at])
+        if like is None:
+            known = self._known.get(content[at : at + _INDEX])
+            if known is None or not content.startswith(known.head, at):
+                return None
+            self._push = known
+            r.pos = at + len(known.head)
+        else:
+            for one in like:
+                known, number = one.known, one.next
+                expected = one.counted.head(number)
+                if content.startswith(expected, at):
+                    r.pos = at + len(expected)
+                    one.next = number + 1 & _NUMBER_MAX
+                    break
+            else:
+                return self._other_number(r, content, like)
+        return self._rest(r, content, known, number)
+
+    def _other_number(
+        self, r: Reader, content: bytes, like: list[_Numbered]
+    ) -> NetworkMessage | None:
+        """A message whose number is not the one after that of the one before."""
+        r.pos += 1
+        number = k.z32.read(r)
+        for one in like:
+            if content.startswith(one.known.head, r.pos):
+                r.pos += len(one.known.head)
+                one.next = number + 1 & _NUMBER_MAX
+                return self._rest(r, content, one.known, number)
+        return None
+
+    @staticmethod
+    def _rest(r: Reader, content: bytes, known: Known, number: int) -> NetworkMessage | None:
+        """What follows what is known."""
+        put = known.put
+        if put is not None:
+            time = None
             if known.after is not None:
                 time = s.timestamp.read(r)
                 if not content.startswith(known.after, r.pos):
                     return None
                 r.pos += len(known.after)
-            payload = k.payload.read(r)
-        except DecodeError:
-            return None
-        if r.pos != r.end:
-            return None
-        return with_body(known.push, _with_time(known.put, time, payload))
+            put = _with_time(put, time, k.payload.read(r))
+        return known.make(known.like, number, put)
 
     def learn(self, content: bytes, messages: list[BatchMessage], tag: int) -> None:
         """What a batch was read as: the next one may be known by it."""
-        if len(messages) != 2 or not self._left:
+        if not self._left or not 1 < len(messages) <= 1 + TOGETHER_MAX:
             return
-        frame, push = messages
-        if type(frame) is not Frame or type(push) is not Push or type(push.body) is not Put:
+        frame, *others = messages
+        if type(frame) is not Frame or not all(map(_repeats, others)):
             return
         self._left -= 1
-        put = push.body
+        start, *rest = walk(content)
         heads = FrameHeads(frame.priority, frame.reliable)
-        start = len(heads.head(frame.sn))
-        head = content[start : len(content) - len(_written(k.payload, put.payload))]
-        after: bytes | None = None
-        other: Timestamp | None = None
-        if put.timestamp is not None:
-            head, _, after = head.partition(_written(s.timestamp, put.timestamp))
-            other = _OTHER_TIME
-        empty = _with_time(put, None, b"")
-        known = Known(frame, with_body(push, empty), empty, heads, head, after, tag)
-        if len(head) + len(after or b"") <= HEAD_MAX and self._holds(known, other):
-            self.last = self._known[head[:_INDEX]] = known
+        if heads.head(frame.sn) != content[: start.end]:
+            return
+        for one in rest:
+            known = Known.of(content[one.start : one.end], one.message)
+            if known is None:
+                return
+            self._keep(known)
+        self.last = Lane(frame, heads, tag)
 
-    def _holds(self, known: Known, time: Timestamp | None) -> bool:
-        """Whether another message that is known by this one is read as it should be."""
-        frame = known.frame
-        tail = b"" if time is None else _written(s.timestamp, time) + (known.after or b"")
-        content = known.heads.head(_OTHER_SN) + known.head + tail
-        try:
-            tried = decode_batch(content + _written(k.payload, _OTHER_PAYLOAD))
-        except DecodeError:
-            return False
-        return tried == [
-            Frame(reliable=frame.reliable, sn=_OTHER_SN, priority=frame.priority),
-            with_body(known.push, _with_time(known.put, time, _OTHER_PAYLOAD)),
-        ]
-
-
-class KnownWriter:
-    """Writes PUTs whose fields but for the payload are those of one before."""
-
-    __slots__ = ("_known", "_left")
-
-    def __init__(self) -> None:
-        self._known: dict[int, tuple[Push, Put, bytes]] = {}
-        self._left = LEARN_MAX
-
-    def write(self, push: Push) -> bytes:
-        """The whole message. Raises EncodeError."""
-        body = push.body
-        if type(body) is not Put:
-            return encode(push)
-        # By what is slow to compare; it is kept, so that nothing else has this id.
-        known = self._known.get(id(push.key))
-        if known is not None and _same_push(known[0], push) and _same_put(known[1], body):
-            payload = body.payload
-            size = len(payload)
-            if size < 128:
-                return known[2] + _SIZES[size] + payload
-            return known[2] + _written(k.payload, payload)
-        data = encode(push)
-        # What differs from one to the next is not worth it.
-        varies = body.timestamp or body.attachment or body.source_info or push.timestamp_stack
-        if known is None and varies is None and self._left:
-            self._learn(push, body, data)
-        return data
-
-    def _learn(self, push: Push, put: Put, data: bytes) -> None:
-        self._left -= 1
-        head = data[: len(data) - len(_written(k.payload, put.payload))]
-        other = encode(with_body(push, with_payload(put, _OTHER_PAYLOAD)))
-        if len(head) <= HEAD_MAX and other == head + _written(k.payload, _OTHER_PAYLOAD):
-            empty = with_payload(put, b"")
-            self._known[id(push.key)] = with_body(push, empty), empty, head
+    def _keep(self, known: Known) -> None:
+        if not known.before:
+            self._push = self._known[known.head[:_INDEX]] = known
+            return
+        like = self._numbered.setdefault(known.before[0], [])
+        others = [one for one in like if one.known.head != known.head]
+        like[:] = [_Numbered(known), *others][:LIKE_MAX]

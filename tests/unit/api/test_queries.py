@@ -443,3 +443,30 @@ def test_a_query_that_is_kept_is_answered_later() -> None:
             assert await text_of(replies) == ["q/1=later"]
 
     run(main())
+
+
+def test_a_reader_that_waits_goes_on_when_all_is_there_and_can_ask_again() -> None:
+    async def main() -> None:
+        async with pair() as (answering, asking, querier):
+
+            async def answer(query: aio.Query) -> None:
+                with query:
+                    await query.reply(query.key_expr, query.parameters.get("n") or "")
+                    if query.key_expr.is_wild:
+                        await query.reply("q/other", "too")
+
+            async with answering.declare_queryable("q/**", answer):
+                await ready(querier)
+                for n in range(300):
+                    found = await text_of(asking.get(f"q/*?n={n}"))
+                    assert found == [f"q/*={n}", "q/other=too"]
+                    assert await text_of(querier.get(parameters={"n": str(n)})) == [
+                        f"q/**={n}",
+                        "q/other=too",
+                    ]
+                together = await asyncio.gather(
+                    *(text_of(asking.get(f"q/{n}?n={n}")) for n in range(50))
+                )
+                assert together == [[f"q/{n}={n}"] for n in range(50)]
+
+    run(main())

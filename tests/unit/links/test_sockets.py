@@ -7,7 +7,15 @@ import pytest
 
 from zenwire.links import LinkError, parse_endpoint
 from zenwire.links.endpoint import options_of
-from zenwire.links.sockets import SockAddr, expand, first_of, make_socket, printed, resolve
+from zenwire.links.sockets import (
+    SockAddr,
+    expand,
+    first_of,
+    literal,
+    make_socket,
+    printed,
+    resolve,
+)
 from zenwire.wire.locator import EndPoint
 
 
@@ -131,3 +139,19 @@ def test_a_wildcard_is_announced_as_the_addresses_of_the_machine() -> None:
     assert texts("127.0.0.1:7", loopback=False) == []
     assert texts("localhost:7", loopback=False) == []
     assert texts("10.1.2.3:7", loopback=False) == ["tcp/10.1.2.3:7?prio=1"]
+
+
+@pytest.mark.parametrize(
+    ("where", "place"),
+    [
+        ("127.0.0.1:7447", ("127.0.0.1", 7447)),
+        ("0.0.0.0:0", ("0.0.0.0", 0)),
+        ("127.1:1", None),
+        ("127.0.0.01:1", None),
+        ("127.0.0.1%lo:1", None),
+        ("[::1]:1", None),
+        ("localhost:1", None),
+    ],
+)
+def test_an_address_of_ipv4_is_not_looked_up(where: str, place: tuple[str, int] | None) -> None:
+    assert literal(where) == place

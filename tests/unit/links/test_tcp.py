@@ -3,11 +3,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+from dataclasses import dataclass
 
 import pytest
 
-from tests.unit.links.ends import TIMEOUT, Ends, listening
-from zenwire.links import LinkError, connect, listen
+from tests.unit.links.ends import TIMEOUT, End, Ends, listening
+from zenwire.links import Link, LinkError, connect, listen
 from zenwire.links.stream import StreamLink
 
 
@@ -137,5 +138,77 @@ def test_who_connects_while_a_listener_closes_is_not_left_waiting() -> None:
             with contextlib.suppress(ConnectionResetError):
                 assert sock.recv(1) == b""
         assert not errors
+
+    asyncio.run(scenario())
+
+
+@dataclass
+class Hasty(End):
+    """Speaks as soon as it is attached."""
+
+    words: bytes = b""
+
+    def __post_init__(self) -> None:
+        self.link.write(self.words[:1])
+        self.link.write(self.words[1:])
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "localhost"])
+@pytest.mark.parametrize("size", [10, 20_000_000])
+def test_first_words_are_out_before_asyncio_has_the_socket(host: str, size: int) -> None:
+    async def scenario() -> None:
+        async with listening("tcp/[::]:0") as (listener, there):
+            port = listener.endpoint.address.rpartition(":")[2]
+            words = bytes(range(250)) * (size // 250) + b"end"
+            ends: list[Hasty] = []
+
+            def attach(link: Link) -> Hasty:
+                ends.append(Hasty(link, words=words))
+                return ends[0]
+
+            link = await connect(f"tcp/{host}:{port}", attach)
+            link.write(b".")
+            end = await there.get()
+            assert await end.size(len(words) + 1) == words + b"."
+            assert link.bytes_out == len(words) + 1
+            assert str(link.dst).endswith(f":{port}")
+            assert str(link.src) == str(end.link.dst).replace("[::ffff:127.0.0.1]", "127.0.0.1")
+            assert link.facts.interfaces == end.link.facts.interfaces != ()
+            end.link.write(b"back")
+            assert await ends[0].size(4) == b"back"
+            link.close()
+            assert await ends[0].end() is None
+
+    asyncio.run(scenario())
+
+
+def test_who_is_turned_away_while_it_is_attached_hears_of_the_end() -> None:
+    async def scenario() -> None:
+        async with listening("tcp/127.0.0.1:0") as (listener, _):
+            ends: list[End] = []
+
+            def attach(link: Link) -> End:
+                ends.append(End(link))
+                link.abort()
+                link.write(b"nothing")
+                return ends[0]
+
+            link = await connect(listener.endpoint.locator, attach)
+            assert await ends[0].end() is None
+            assert link.bytes_out == 0
+
+    asyncio.run(scenario())
+
+
+def test_an_attach_that_raises_leaves_no_socket() -> None:
+    async def scenario() -> None:
+        async with listening("tcp/127.0.0.1:0") as (listener, there):
+
+            def attach(_link: Link) -> End:
+                raise LinkError("here", "not today")
+
+            with pytest.raises(LinkError, match="not today"):
+                await connect(listener.endpoint.locator, attach)
+            assert await (await there.get()).end() is None
 
     asyncio.run(scenario())

@@ -17,6 +17,7 @@ from zenwire.transport import (
     Then,
     Writable,
 )
+from zenwire.transport.sequence import LANES
 from zenwire.wire import decode_batch, encode, encode_batch
 from zenwire.wire.transport import Close, Frame, InitSyn, KeepAlive
 from zenwire.wire.values import (
@@ -49,8 +50,8 @@ def test_messages_arrive_in_order_over_the_wrap(bits: int, size: int) -> None:
     session.counters.next = [mask - 20] * 16
     other = both.b.machine.session
     assert other is not None
-    for newest in other.lanes.newest:
-        newest.last = mask - 21
+    for at in range(LANES):
+        other.lanes.newest[at].last = mask - 21
     count = 5 if size > 100_000 else 300
     for i in range(count):
         both.send(put(bytes([i & 0xFF]) * size))

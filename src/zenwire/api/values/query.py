@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from zenwire.api.values.encoding import Encoding
 from zenwire.api.values.enums import ConsolidationMode
-from zenwire.api.values.ids import EntityGlobalId
+from zenwire.api.values.ids import EntityGlobalId, ZenohId
 from zenwire.api.values.sample import Sample
 from zenwire.api.values.stack import TimestampStack
 from zenwire.api.values.zbytes import ZBytes
@@ -82,13 +82,23 @@ class ReplyError:
 class Reply:
     """An answer to a query: a sample, or an error."""
 
-    __slots__ = ("replier_id", "result")
+    __slots__ = ("_replier", "result")
 
     def __init__(
-        self, result: Sample | ReplyError, replier_id: EntityGlobalId | None = None
+        self,
+        result: Sample | ReplyError,
+        replier_id: EntityGlobalId | structs.ResponderId | None = None,
     ) -> None:
         self.result = result
-        self.replier_id = replier_id
+        self._replier = replier_id
+
+    @property
+    def replier_id(self) -> EntityGlobalId | None:
+        """Who has answered."""
+        who = self._replier
+        if isinstance(who, structs.ResponderId):
+            who = self._replier = EntityGlobalId(ZenohId.from_wire(who.zid), who.eid)
+        return who
 
     @property
     def ok(self) -> Sample | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Self, cast
 
 from zenwire.errors import ConfigError, ConfigProblem
+from zenwire.node.config.effective import Effective, effective
 from zenwire.node.config.json5 import parse_json5
 from zenwire.node.config.kinds import (
     ANYTHING,
@@ -29,6 +30,19 @@ __all__ = ["Config"]
 _HIDDEN: Final = "***"
 
 
+class _Said:
+    """Settings, and what they mean as soon as somebody asks: once for a Config and its copies."""
+
+    __slots__ = ("meant", "settings")
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.meant: Effective | None = None
+
+
+_DEFAULT: Final = _Said(Settings())
+
+
 class Config:
     """A configuration. ``settings`` is what it says now: a frozen tree of typed values.
 
@@ -36,17 +50,25 @@ class Config:
     in one ConfigError, with line and column where there is a text.
     """
 
-    __slots__ = ("_settings",)
+    __slots__ = ("_said",)
 
     DEFAULT_CONFIG_PATH_ENV: ClassVar[str] = "ZENOH_CONFIG"
 
     def __init__(self, settings: Settings | None = None) -> None:
-        self._settings = Settings() if settings is None else settings
+        self._said = _DEFAULT if settings is None else _Said(settings)
 
     @property
     def settings(self) -> Settings:
         """What it says now."""
-        return self._settings
+        return self._said.settings
+
+    @property
+    def effective(self) -> Effective:
+        """What that means. Raises ConfigError for what this node cannot do."""
+        said = self._said
+        if said.meant is None:
+            said.meant = effective(said.settings)
+        return said.meant
 
     @classmethod
     def from_json5(cls, json: str) -> Self:
@@ -96,30 +118,32 @@ class Config:
         node = parse_json5(value) if isinstance(value, str) else from_plain(value)
         names = _names(key)
         if len(names) > 1 and names[0] == "plugins":
-            plugins = _merged(self._settings.plugins, names[1:], _plain_of(node, key), key)
+            plugins = _merged(self.settings.plugins, names[1:], _plain_of(node, key), key)
             node, names = from_plain(plugins), names[:1]
-        self._settings = _set(self._settings, names, node, key)
+        self._said = _Said(_set(self.settings, names, node, key))
 
     def get_json(self, key: str) -> str:
         """What a path says, as JSON."""
         names = _names(key)
-        value, known = _find(self._settings, names, key)
+        value, known = _find(self.settings, names, key)
         return _dump(known.kind.plain(value)) if known else _dump(cast(Json, value))
 
     def copy(self) -> Config:
         """One that can be changed alone. The settings are shared, they never change."""
-        return Config(self._settings)
+        copied = Config()
+        copied._said = self._said
+        return copied
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Config):
             return NotImplemented
-        return self._settings == other._settings
+        return self.settings == other.settings
 
     __hash__ = None  # type: ignore[assignment] # it can change
 
     def __str__(self) -> str:
         """All of it as JSON, in the order of names. A password is not shown."""
-        plain = cast("dict[str, Any]", Section(Settings).plain(self._settings))
+        plain = cast("dict[str, Any]", Section(Settings).plain(self.settings))
         usrpwd = plain["transport"]["auth"]["usrpwd"]
         if usrpwd["password"] is not None:
             usrpwd["password"] = _HIDDEN

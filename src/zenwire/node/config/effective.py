@@ -6,7 +6,6 @@ what has no effect here is said in ``notices``.
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -38,7 +37,11 @@ _TARGET: Final = ModeDependent(_ROUTER_PEER, _ROUTER_PEER, WhatAmIMatcher.NONE)
 _CONNECT_TIMEOUT: Final = ModeDependent(-1, -1, 0)
 _CONNECT_EXIT: Final = ModeDependent(False, False, True)
 _TIMESTAMPING: Final = ModeDependent(True, False, False)
+_LISTEN_TIMEOUT: Final = ModeDependent.of(0)
+_YES: Final = ModeDependent.of(True)
 _ALWAYS: Final = ModeDependent.of(AutoConnectStrategy.ALWAYS)
+_STRATEGY: Final = ModeDependent.of(_ALWAYS)
+_RETRY: Final = Retry()
 _MULTICAST_ADDRESS: Final = SocketAddress("224.0.0.224", 7446)
 
 
@@ -73,6 +76,12 @@ class RetryPolicy:
             if 0 < self.period_max_ms < delay:
                 delay = float(self.period_max_ms)
         return delay
+
+
+_USUAL: Final = RetryPolicy(exit_on_failure=False)
+_PERIOD_INIT: Final = ModeDependent.of(_USUAL.period_init_ms)
+_PERIOD_MAX: Final = ModeDependent.of(_USUAL.period_max_ms)
+_PERIOD_INCREASE: Final = ModeDependent.of(_USUAL.period_increase_factor)
 
 
 def _number(text: str | None, default: float) -> float:
@@ -189,15 +198,12 @@ def _pick(value: ModeDependent[T] | None, default: ModeDependent[T], mode: WhatA
 
 
 def _retry(retry: Retry | None, mode: WhatAmI, *, exit_on_failure: bool) -> RetryPolicy:
-    set_ = retry or Retry()
-    default = RetryPolicy(exit_on_failure)
-    return dataclasses.replace(
-        default,
-        period_init_ms=_pick(set_.period_init_ms, ModeDependent.of(default.period_init_ms), mode),
-        period_max_ms=_pick(set_.period_max_ms, ModeDependent.of(default.period_max_ms), mode),
-        period_increase_factor=_pick(
-            set_.period_increase_factor, ModeDependent.of(default.period_increase_factor), mode
-        ),
+    set_ = retry or _RETRY
+    return RetryPolicy(
+        exit_on_failure,
+        _pick(set_.period_init_ms, _PERIOD_INIT, mode),
+        _pick(set_.period_max_ms, _PERIOD_MAX, mode),
+        _pick(set_.period_increase_factor, _PERIOD_INCREASE, mode),
     )
 
 
@@ -213,17 +219,16 @@ def _connect(settings: Settings, mode: WhatAmI) -> EffectiveConnect:
 
 def _listen(settings: Settings, mode: WhatAmI) -> EffectiveListen:
     listen = settings.listen
-    leave = _pick(listen.exit_on_failure, ModeDependent.of(True), mode)
+    leave = _pick(listen.exit_on_failure, _YES, mode)
     return EffectiveListen(
         _or(listen.endpoints.get(mode), ()),
-        _pick(listen.timeout_ms, ModeDependent.of(0), mode),
+        _pick(listen.timeout_ms, _LISTEN_TIMEOUT, mode),
         _retry(listen.retry, mode, exit_on_failure=leave),
     )
 
 
 def _scouting(settings: Settings, mode: WhatAmI) -> EffectiveScouting:
     multicast, gossip = settings.scouting.multicast, settings.scouting.gossip
-    strategy = ModeDependent.of(_ALWAYS)
     return EffectiveScouting(
         timeout=_or(settings.scouting.timeout, 3_000),
         delay=_or(settings.scouting.delay, 500),
@@ -233,15 +238,15 @@ def _scouting(settings: Settings, mode: WhatAmI) -> EffectiveScouting:
             interface=_or(multicast.interface, "auto"),
             ttl=_or(multicast.ttl, 1),
             autoconnect=_pick(multicast.autoconnect, _AUTOCONNECT, mode),
-            strategy=_complete(_pick(multicast.autoconnect_strategy, strategy, mode)),
-            listen=_pick(multicast.listen, ModeDependent.of(True), mode),
+            strategy=_complete(_pick(multicast.autoconnect_strategy, _STRATEGY, mode)),
+            listen=_pick(multicast.listen, _YES, mode),
         ),
         gossip=EffectiveGossip(
             enabled=_or(gossip.enabled, True),
             multihop=_or(gossip.multihop, False),
             target=_pick(gossip.target, _TARGET, mode),
             autoconnect=_pick(gossip.autoconnect, _AUTOCONNECT, mode),
-            strategy=_complete(_pick(gossip.autoconnect_strategy, strategy, mode)),
+            strategy=_complete(_pick(gossip.autoconnect_strategy, _STRATEGY, mode)),
         ),
     )
 

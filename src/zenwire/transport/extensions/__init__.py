@@ -11,7 +11,18 @@ from zenwire.transport.extensions.qos import Qos
 from zenwire.transport.extensions.qoslink import QosLink
 from zenwire.transport.extensions.region import Region
 
-__all__ = ["EXTENSIONS", "Agreed", "Extension", "Fields", "Negotiation"]
+__all__ = [
+    "ACCEPTING",
+    "ADMITTING",
+    "CONCLUDING",
+    "CONFIRMING",
+    "EXTENSIONS",
+    "OFFERING",
+    "Agreed",
+    "Extension",
+    "Fields",
+    "Negotiation",
+]
 
 EXTENSIONS: tuple[Extension, ...] = (
     Qos(),
@@ -25,3 +36,16 @@ EXTENSIONS: tuple[Extension, ...] = (
     Region(),
 )
 """All there are. Shared memory is not: it is never offered, and skipped when it comes."""
+
+
+def _having(step: str) -> tuple[Extension, ...]:
+    """Those that have something to do in a step."""
+    usual = getattr(Extension, step)
+    return tuple(e for e in EXTENSIONS if getattr(type(e), step) is not usual)
+
+
+OFFERING = _having("offer")
+ACCEPTING = _having("accept")
+CONFIRMING = _having("confirm")
+ADMITTING = _having("admit")
+CONCLUDING = _having("conclude")

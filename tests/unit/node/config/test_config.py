@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from zenwire.errors import ConfigError, ConfigProblem
-from zenwire.node.config import Config, ModeDependent, Settings
+from zenwire.node.config import Config, ModeDependent, Settings, effective
 from zenwire.wire.values import WhatAmI, ZenohId
 
 
@@ -122,6 +122,24 @@ def test_the_environment_must_name_a_file(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.delenv("ZENOH_CONFIG", raising=False)
     with pytest.raises(ConfigError, match="ZENOH_CONFIG is not set"):
         Config.from_env()
+
+
+def test_what_holds_is_worked_out_once_for_all_copies_and_anew_after_a_change() -> None:
+    config = Config()
+    copy = config.copy()
+    assert config.effective is copy.effective
+    assert config.effective == effective(config.settings)
+    copy.insert_json5("mode", "'client'")
+    assert copy.effective.mode is WhatAmI.CLIENT
+    assert config.effective.mode is WhatAmI.PEER
+    assert Config().effective.mode is WhatAmI.PEER
+
+
+def test_what_cannot_be_done_is_told_each_time() -> None:
+    config = Config.from_dict({"plugins": {"rest": {"__required__": True}}})
+    for _ in range(2):
+        with pytest.raises(ConfigError, match="cannot load plugins"):
+            _ = config.effective
 
 
 def test_equality_and_copies() -> None:

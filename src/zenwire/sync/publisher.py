@@ -1,0 +1,115 @@
+"""Publishers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from zenwire.api import publisher as aio
+from zenwire.api.values import (
+    CongestionControl,
+    Encoding,
+    IntoZBytes,
+    Priority,
+    Reliability,
+    SourceInfo,
+    Timestamp,
+    TimestampInstrumentation,
+)
+from zenwire.sync.checks import check, encoding_of, payload_of
+from zenwire.sync.matching import Matcher
+
+if TYPE_CHECKING:
+    from zenwire.sync.session import Session
+
+__all__ = ["Publisher"]
+
+
+class Publisher(Matcher):
+    """Publishes on one key, and knows whether anybody subscribes to it."""
+
+    _inner: aio.Publisher
+
+    def __init__(self, session: Session, inner: aio.Publisher) -> None:
+        super().__init__(session, inner)
+        self._lane = session.access.lane(inner.priority)
+
+    @property
+    def encoding(self) -> Encoding:
+        """What puts have that name none of their own."""
+        return self._inner.encoding
+
+    @property
+    def congestion_control(self) -> CongestionControl:
+        return self._inner.congestion_control
+
+    @property
+    def priority(self) -> Priority:
+        return self._inner.priority
+
+    @property
+    def express(self) -> bool:
+        return self._inner.express
+
+    @property
+    def reliability(self) -> Reliability:
+        return self._inner.reliability
+
+    def put(
+        self,
+        payload: IntoZBytes,
+        *,
+        encoding: Encoding | str | None = None,
+        attachment: IntoZBytes | None = None,
+        timestamp: Timestamp | None = None,
+        timestamp_instrumentation: TimestampInstrumentation | None = None,
+        source_info: SourceInfo | None = None,
+    ) -> None:
+        """Publish a value. Returns when it is on its way; waits if too many are."""
+        inner, raw = self._inner, payload_of(payload)
+        inner.check("put")
+        if (
+            encoding is None
+            and attachment is None
+            and timestamp is None
+            and timestamp_instrumentation is None
+            and source_info is None
+        ):
+            self._lane.send(inner.put(raw), len(raw))
+            return
+        check(
+            timestamp=timestamp,
+            timestamp_instrumentation=timestamp_instrumentation,
+            source_info=source_info,
+        )
+        call = inner.put(
+            raw,
+            encoding=encoding_of(encoding),
+            attachment=None if attachment is None else payload_of(attachment),
+            timestamp=timestamp,
+            timestamp_instrumentation=timestamp_instrumentation,
+            source_info=source_info,
+        )
+        self._lane.send(call, len(raw))
+
+    def delete(
+        self,
+        *,
+        attachment: IntoZBytes | None = None,
+        timestamp: Timestamp | None = None,
+        timestamp_instrumentation: TimestampInstrumentation | None = None,
+        source_info: SourceInfo | None = None,
+    ) -> None:
+        """Publish that the key has no value any more."""
+        self._inner.check("delete")
+        check(
+            timestamp=timestamp,
+            timestamp_instrumentation=timestamp_instrumentation,
+            source_info=source_info,
+        )
+        call = self._inner.delete(
+            attachment=None if attachment is None else payload_of(attachment),
+            timestamp=timestamp,
+            timestamp_instrumentation=timestamp_instrumentation,
+            source_info=source_info,
+        )
+        self._lane.send(call)

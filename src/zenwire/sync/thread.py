@@ -1,0 +1,391 @@
+"""The event loop of programs without one: in one thread for all sessions of a process.
+
+What is asked of it goes through one queue, so that it is done in the order in which it was asked:
+a put before the close that follows. Who needs an answer waits for it (`Loop.run`); who needs none
+goes on (`Lane.send`), as long as not too much of that is under way. The thread is started by the
+first who needs it, and anew in a forked child. It does not keep a program from ending: sessions
+that are open then are closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import logging
+import os
+import threading
+from _thread import allocate_lock
+from collections import deque
+from collections.abc import Coroutine, Generator
+from functools import partial
+from types import coroutine
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from zenwire.errors import ForkedSession, ZError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["LANE", "Lane", "Loop", "current"]
+
+T = TypeVar("T")
+
+LANE: Final = 256
+"""How many calls of a lane may be under way before the next one waits."""
+
+_UNIT: Final = 32 * 1024
+"""Bytes of a payload that count as one call more: eight MiB of them fill a lane."""
+
+_TURN: Final = 256
+"""So many calls at once, then the network has its turn."""
+
+_AT_EXIT: Final = 2.0
+"""Seconds that sessions have to end when the program does."""
+
+_WOULD_WAIT: Final = (
+    "this call has to wait for the network, in the thread that serves it: "
+    "leave out indirect=False, or make the call in another thread"
+)
+
+_log = logging.getLogger("zenwire.sync")
+
+
+class _Outcome(Generic[T]):
+    """What becomes of a coroutine. One thread waits for it, and Ctrl-C ends that."""
+
+    __slots__ = ("_done", "_error", "_result", "task")
+
+    def __init__(self) -> None:
+        self._done = allocate_lock()
+        self._done.acquire()
+        self._error: BaseException | None = None
+        self._result: T | None = None
+        self.task: asyncio.Task[T] | None = None
+
+    def set(self, result: T) -> None:
+        self._result = result
+        self._done.release()
+
+    def fail(self, error: BaseException) -> None:
+        self._error = error
+        self._done.release()
+
+    def abandon(self) -> None:
+        """Nobody waits for it any more."""
+        if self.task is not None:
+            self.task.cancel()
+
+    def finish(self, task: asyncio.Task[T]) -> None:
+        if task.cancelled():
+            self.fail(ZError("it was cancelled: the program ends"))
+        elif (error := task.exception()) is not None:
+            self.fail(error)
+        else:
+            self.set(task.result())
+
+    def wait(self) -> T:
+        self._done.acquire()
+        if self._error is not None:
+            try:
+                raise self._error
+            finally:
+                # Or the traceback would hold the frame that holds the error.
+                self._error = None
+        return self._result  # type: ignore[return-value] # it is there, be it None
+
+
+class Lane:
+    """Calls that nobody waits for, of one session and priority.
+
+    They are bounded, as the queue of a priority is in the network: whoever fills it waits, and
+    those of other priorities do not.
+    """
+
+    __slots__ = ("_lock", "_loop", "_used", "_waiting")
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self._lock = threading.Lock()
+        self._used = 0
+        self._waiting: list[Any] = []
+
+    def send(self, call: Coroutine[Any, Any, Any], size: int = 0) -> None:
+        """Let the loop do it. Waits while too much is under way, but never in the loop."""
+        units = 1 + size // _UNIT
+        if self._used >= LANE and not self._loop.here:
+            try:
+                self._room()
+            except BaseException:
+                call.close()
+                raise
+        with self._lock:
+            self._used += units
+        self._loop.post(partial(self._loop.begin, call, partial(self._left, units)))
+
+    def _room(self) -> None:
+        while True:
+            with self._lock:
+                if self._used < LANE:
+                    return
+                gate = allocate_lock()
+                gate.acquire()
+                self._waiting.append(gate)
+            gate.acquire()
+
+    def _left(self, units: int) -> None:
+        with self._lock:
+            self._used -= units
+            # Who waits is woken for more than one call.
+            if not self._waiting or self._used > LANE // 2:
+                return
+            waiting, self._waiting = self._waiting, []
+        for gate in waiting:
+            gate.release()
+
+
+class Loop:
+    """An event loop in a thread of its own."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.closers: dict[int, Callable[[], Coroutine[Any, Any, None]]] = {}
+        """By the id of what they close, when the program ends."""
+        self._loop = asyncio.new_event_loop()
+        self._calls: deque[Callable[[], None]] = deque()
+        self._woken = False
+        self._over = False
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._thread = threading.Thread(target=self._run, name="zenwire", daemon=True)
+        self._thread.start()
+
+    @property
+    def here(self) -> bool:
+        """Whether this is its thread, which may not wait for itself."""
+        return threading.get_ident() == self._thread.ident
+
+    def check(self, what: str) -> None:
+        """Raise in a forked child, and when the program ends."""
+        if os.getpid() != self.pid:
+            raise ForkedSession(what, self.pid)
+        if self._over:
+            raise ZError(f"{what}: the program ends, there is no network any more")
+
+    def run(self, call: Coroutine[Any, Any, T], *, task: bool = False) -> T:
+        """Do it there, and wait for what comes of it. Ctrl-C cancels it.
+
+        ``task``: it must run in a task from the start, as what has timeouts in it.
+        """
+        if self.here:
+            if not task:
+                return _at_once(call)
+            call.close()
+            raise ZError(_WOULD_WAIT)
+        try:
+            self.check("this call")
+        except ZError:
+            call.close()
+            raise
+        outcome: _Outcome[T] = _Outcome()
+        start = self._start_task if task else self._start
+        self.post(partial(start, call, outcome))
+        try:
+            return outcome.wait()
+        except KeyboardInterrupt:
+            self.post(outcome.abandon)
+            raise
+
+    def call(self, call: Callable[[], T]) -> T:
+        """Call there, and wait for the result."""
+        return self.run(_called(call))
+
+    def post(self, call: Callable[[], None]) -> None:
+        """Call there, after all that was asked before."""
+        self._calls.append(call)
+        if not self._woken:
+            try:
+                self._woken = True
+                self._wake(self._drain)
+            except BaseException:
+                # Ctrl-C may come in between, and the next one must wake it then.
+                self._woken = False
+                raise
+
+    def later(self, make: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        """Do it some time, without a lock: from wherever the garbage collector runs."""
+        if os.getpid() == self.pid and not self._over:
+            self._wake(self._make, make)
+
+    def _wake(self, call: Callable[..., None], *args: Any) -> None:
+        # A loop that is closed has nothing left to be done.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(call, *args)
+
+    # In the thread.
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.close()
+
+    def _drain(self) -> None:
+        # Before anything is taken: what comes later wakes again.
+        self._woken = False
+        calls = self._calls
+        for _ in range(_TURN):
+            try:
+                call = calls.popleft()
+            except IndexError:
+                return
+            call()
+        self._woken = True
+        self._loop.call_soon(self._drain)
+
+    def _make(self, make: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        task = self._loop.create_task(make())
+        self._tasks.add(task)
+        task.add_done_callback(partial(self._finished, None))
+
+    def _start_task(self, call: Coroutine[Any, Any, T], outcome: _Outcome[T]) -> None:
+        outcome.task = self._loop.create_task(call)
+        outcome.task.add_done_callback(outcome.finish)
+
+    def _start(self, call: Coroutine[Any, Any, T], outcome: _Outcome[T]) -> None:
+        try:
+            waits = call.send(None)
+        except StopIteration as e:
+            outcome.set(e.value)
+        except BaseException as e:  # noqa: BLE001 # who waits gets it
+            outcome.fail(e)
+        else:
+            self._start_task(_goes_on(call, waits), outcome)
+
+    def begin(self, call: Coroutine[Any, Any, Any], left: Callable[[], None]) -> None:
+        """Do what nobody waits for, then call ``left``; no task, if it need not wait."""
+        try:
+            waits = call.send(None)
+        except StopIteration:
+            left()
+        except Exception as e:  # noqa: BLE001 # nobody else would know
+            left()
+            _lost(e)
+        else:
+            task = self._loop.create_task(_goes_on(call, waits))
+            self._tasks.add(task)
+            task.add_done_callback(partial(self._finished, left))
+
+    def _finished(self, left: Callable[[], None] | None, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if left is not None:
+            left()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _lost(error)
+
+    # The end.
+
+    def release(self) -> None:
+        """In a forked child, let go of the sockets: they would stay open when the parent is gone.
+
+        Their numbers stay taken, for those who still have them; and the selector, which both
+        processes share, is left alone.
+        """
+        selector = getattr(self._loop, "_selector", None)
+        if selector is not None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            for key in list(selector.get_map().values()):
+                os.dup2(nowhere, key.fd, inheritable=False)
+            os.close(nowhere)
+
+    def stop(self) -> None:
+        """Close what is open, for a while, and end the thread."""
+        if self._over or os.getpid() != self.pid:
+            return
+        with contextlib.suppress(ZError):
+            self.run(self._close(), task=True)
+        self._over = True
+        self._wake(self._loop.stop)
+        self._thread.join(_AT_EXIT)
+
+    async def _close(self) -> None:
+        closing = [asyncio.create_task(closer()) for closer in self.closers.values()]
+        if closing:
+            await asyncio.wait(closing, timeout=_AT_EXIT)
+        # What is left looks for others, or is late.
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=_AT_EXIT)
+
+
+def _lost(error: BaseException) -> None:
+    _log.error("a call that nobody waited for failed: %s", error, exc_info=error)
+
+
+async def _called(call: Callable[[], T]) -> T:
+    return call()
+
+
+@coroutine
+def _goes_on(call: Coroutine[Any, Any, T], waits: object) -> Generator[Any, Any, T]:
+    """The rest of a coroutine that was begun outside of a task, and waits for something."""
+    while True:
+        try:
+            value = yield waits
+        except GeneratorExit:
+            call.close()
+            raise
+        except BaseException as e:  # noqa: BLE001 # it is the coroutine's
+            resume = partial(call.throw, e)
+        else:
+            resume = partial(call.send, value)
+        try:
+            waits = resume()
+        except StopIteration as e:
+            return e.value  # type: ignore[no-any-return] # what the coroutine returns
+
+
+def _at_once(call: Coroutine[Any, Any, T]) -> T:
+    """Do it in the thread of the loop, as long as it need not wait."""
+    try:
+        while call.send(None) is None:
+            pass
+        call.throw(ZError(_WOULD_WAIT))
+    except StopIteration as e:
+        return e.value  # type: ignore[no-any-return] # what the coroutine returns
+    raise ZError(_WOULD_WAIT)
+
+
+# The one of this process.
+
+_current: Loop | None = None
+_lock = threading.Lock()
+
+
+def current() -> Loop:
+    """The loop of this process; it is started when there is none."""
+    global _current  # noqa: PLW0603 # one for each process
+    with _lock:
+        if _current is None:
+            _current = Loop()
+        return _current
+
+
+def _forked() -> None:
+    """The thread is not there in a child, and the lock may be held by one that is not."""
+    global _current, _lock  # one for each process
+    if _current is not None:
+        _current.release()
+    _current, _lock = None, threading.Lock()
+
+
+def _exit() -> None:
+    if _current is not None:
+        _current.stop()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+atexit.register(_exit)
