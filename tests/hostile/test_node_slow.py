@@ -48,7 +48,7 @@ def test_block_waits_then_closes_the_one_who_does_not_read() -> None:
 
 def test_drop_drops_and_counts_and_keeps_the_session() -> None:
     async def scenario() -> None:
-        async with attacked(**patience(300)) as victim:
+        async with attacked(**patience(30_000)) as victim:
             peer = await deaf(victim)
             neighbour = victim.node.find(peer.zid)
             assert neighbour is not None
