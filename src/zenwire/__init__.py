@@ -174,84 +174,15 @@ __version__ = "0.1.0.dev0"
 
 _MODULES = ("aio", "ext", "handlers")
 
-_HOMES = {
-    "zenwire.api.handlers": ("on_callback_error",),
-    "zenwire.api.values": (
-        "NTP64",
-        "CongestionControl",
-        "ConsolidationMode",
-        "Encoding",
-        "EntityGlobalId",
-        "Hello",
-        "InterceptionPoint",
-        "KeyExpr",
-        "Link",
-        "LinkEvent",
-        "Locality",
-        "MatchingStatus",
-        "Parameters",
-        "Priority",
-        "QueryConsolidation",
-        "QueryTarget",
-        "Reliability",
-        "Reply",
-        "ReplyError",
-        "ReplyKeyExpr",
-        "Sample",
-        "SampleKind",
-        "Selector",
-        "SetIntersectionLevel",
-        "SourceInfo",
-        "Timestamp",
-        "TimestampContext",
-        "TimestampId",
-        "TimestampInstrumentation",
-        "TimestampInstrumentationBuilder",
-        "TimestampStack",
-        "TimestampStackRecord",
-        "Transport",
-        "TransportEvent",
-        "WhatAmI",
-        "WhatAmIMatcher",
-        "ZBytes",
-        "ZenohId",
-    ),
-    "zenwire.errors": (
-        "ChannelClosed",
-        "ConfigError",
-        "EncodeError",
-        "ForkedSession",
-        "KeyExprError",
-        "SessionClosed",
-        "Timeout",
-        "Undeclared",
-        "ZError",
-    ),
-    "zenwire.links": ("LinkError",),
-    "zenwire.node.config": ("Config",),
-    "zenwire.sync": (
-        "CancellationToken",
-        "Handler",
-        "LinkEventsListener",
-        "Liveliness",
-        "LivelinessToken",
-        "MatchingListener",
-        "Publisher",
-        "Querier",
-        "Query",
-        "Queryable",
-        "Scout",
-        "Session",
-        "SessionInfo",
-        "Subscriber",
-        "TransportEventsListener",
-        "init_log_from_env_or",
-        "open",
-        "scout",
-        "try_init_log_from_env",
-    ),
-}
-_HOME = {name: home for home, names in _HOMES.items() for name in names}
+_HOMES = (
+    "zenwire.errors",
+    "zenwire.api.values",
+    "zenwire.node.config",
+    "zenwire.links",
+    "zenwire.sync",
+    "zenwire.api.handlers",
+)
+"""Where the names are, looked for in this order: zenwire.sync has a Handler of its own."""
 
 
 def __getattr__(name: str) -> object:
@@ -259,11 +190,12 @@ def __getattr__(name: str) -> object:
         return import_module(f"zenwire.{name}")
     if name == "shm":
         raise AttributeError("zenwire has no shared memory: payloads travel over links", name=name)
-    if name not in _HOME:
-        raise AttributeError(f"module 'zenwire' has no attribute {name!r}", name=name)
-    found: object = getattr(import_module(_HOME[name]), name)
-    globals()[name] = found
-    return found
+    if name in __all__:
+        for home in map(import_module, _HOMES):
+            if name in home.__all__:
+                globals()[name] = found = getattr(home, name)
+                return found
+    raise AttributeError(f"module 'zenwire' has no attribute {name!r}", name=name)
 
 
 def __dir__() -> list[str]:

@@ -114,7 +114,7 @@ def _run(
     broken = set()
     for found in stitched(runs):
         if isinstance(found, Broken):
-            broken.add((found.last["sequence"], found.pieces, found.given_up))
+            broken.add((found.last["sequence"], found.pieces, found.reason.startswith("given up")))
         else:
             whole |= _by_place(found, whole)
     return whole, broken, count

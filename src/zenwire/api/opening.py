@@ -17,7 +17,6 @@ from zenwire.api.values import Hello, WhatAmI, WhatAmIMatcher, ZenohId
 from zenwire.node import scouting
 from zenwire.node.config import Config
 from zenwire.node.opening import open_node
-from zenwire.wire.objects import scope_table
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -26,10 +25,6 @@ if TYPE_CHECKING:
     from zenwire.wire import scouting as wire
 
 __all__ = ["Scout", "open", "scout"]
-
-for _scope in ("transport", "network"):
-    # Codecs are made when they are first needed: here, and not while a session is opened.
-    scope_table(_scope)
 
 
 def open(  # noqa: A001 # eclipse-zenoh's name

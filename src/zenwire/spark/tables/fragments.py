@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zenwire.columns import Scan
-from zenwire.spark.tables.input import CONTEXT, INPUT, mixed
+from zenwire.spark.tables.input import CONTEXT, INPUT, mixed, place_of
 from zenwire.spark.tables.scan import Selection
 from zenwire.transport.limits import MAX_MESSAGE_SIZE
 from zenwire.wire.values import Resolution
@@ -75,12 +75,12 @@ class Judged(NamedTuple):
 
 
 class Broken(NamedTuple):
-    """A message of which pieces are missing, or that the sender gave up."""
+    """Pieces that did not become a message, and why."""
 
     last: dict[str, Any]
     from_sn: int
     pieces: int
-    given_up: bool
+    reason: str
 
 
 class Reassembly:
@@ -128,7 +128,7 @@ class _Pieces:
             table = table.take(pa.array(order))
             lane, sequence, offset = lane[order], sequence[order], offset[order]
         self.table = table
-        self._place = sequence << 16 | offset
+        self._place = place_of(sequence, offset)
         sn, more = _numbers(table, "sn"), _flags(table, "more")
         first = _flags(table, "first")
         same = lane[1:] == lane[:-1]
@@ -195,19 +195,23 @@ class _Pieces:
 
 
 def stitched(runs: Iterable[dict[str, Any]]) -> Iterator[pa.RecordBatch | Broken]:
-    """Rows of ``RUNS`` in order of lane and place to messages as ``INPUT``, and what does not become one.
+    """Messages as ``INPUT``, and what does not become one.
 
-    ``marked`` is here whether any task saw a first piece in the lane.
+    ``runs`` are rows of ``RUNS`` in order of lane and place; ``marked`` is here whether any task
+    saw a first piece in the lane.
     """
     whole: list[_Chain] = []
+    size = 0
     for chain in _chains(runs):
-        if not chain.is_whole:
-            yield Broken(chain.last, chain.begin["first_sn"], chain.pieces, chain.given_up)
+        reason = chain.lacks
+        if reason is not None:
+            yield Broken(chain.last, chain.begin["first_sn"], chain.pieces, reason)
             continue
         whole.append(chain)
-        if sum(each.size for each in whole) > _ROWS_BYTES:
+        size += chain.size
+        if size > _ROWS_BYTES:
             yield _made(whole)
-            whole = []
+            whole, size = [], 0
     if whole:
         yield _made(whole)
 
@@ -244,10 +248,16 @@ class _Chain:
         )
 
     @property
-    def is_whole(self) -> bool:
+    def lacks(self) -> str | None:
+        """Why it is no message."""
+        if self.given_up:
+            return "given up by the sender"
         begun = self.begin["first"] or not self.begin["marked"]
-        ended = not self.last["more"] and not self.given_up
-        return begun and ended and self.size <= MAX_MESSAGE_SIZE
+        if not begun or self.last["more"]:
+            return "pieces are missing"
+        if self.size > MAX_MESSAGE_SIZE:
+            return "larger than a node takes"
+        return None
 
 
 def _chains(runs: Iterable[dict[str, Any]]) -> Iterator[_Chain]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +21,10 @@ __all__ = [
     "BATCH",
     "CONTEXT",
     "INPUT",
+    "PLACE_BITS",
     "BadBlock",
     "mixed",
+    "place_of",
     "prepared",
     "scans",
     "side_ids",
@@ -69,6 +71,10 @@ INPUT: Final = pa.schema(
 """The same as a scan takes it: batches, and messages that came in pieces."""
 
 Int64 = npt.NDArray[np.int64]
+N = TypeVar("N", int, Int64)
+
+PLACE_BITS: Final = 16
+"""Of an offset: a batch has fewer than 65,536 bytes."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +106,11 @@ def prepared(batch: pa.RecordBatch) -> pa.RecordBatch:
         for field in INPUT
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=INPUT)
+
+
+def place_of(sequence: N, offset: N) -> N:
+    """The order of messages of one direction."""
+    return sequence << PLACE_BITS | offset
 
 
 # Which connection and side, as one number.

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
 from zenwire.spark.schema import struct_of
 from zenwire.spark.tables.fragments import Broken, stitched
-from zenwire.spark.tables.input import CONTEXT, scans, side_ids
+from zenwire.spark.tables.input import CONTEXT, place_of, scans, side_ids
 from zenwire.spark.tables.place import LINK, SIDE, lanes, place, scan
 from zenwire.spark.tables.scan import Selection, key_ids
 from zenwire.spark.tables.tasks import EDGES, Task
@@ -134,7 +134,7 @@ def _lives(rows: Iterable[dict[str, Any]]) -> dict[tuple[int, int], list[_Life]]
     lives: dict[tuple[int, int], list[_Life]] = defaultdict(list)
     alive: set[tuple[int, int]] = set()
     for row in rows:
-        at = row["sequence"] << 16 | row["offset"]
+        at = place_of(row["sequence"], row["offset"])
         id_ = row["side"], row["expr_id"]
         if row["body"] == "U_KEYEXPR":
             if id_ in alive:

@@ -31,7 +31,7 @@ def losses(batches: DataFrame, messages: DataFrame | None = None) -> DataFrame:
 
     ``kind``: ``sequence`` (numbers of a lane: ``reliable``, ``priority``), ``source`` (numbers that
     a publisher gives its samples), ``fragments`` (a message of which pieces are missing, or that
-    the sender gave up) and ``capture`` (bytes that were ``missing`` or had to be ``skipped``;
+    the sender gave up, or that is too large) and ``capture`` (bytes that were ``missing`` or had to be ``skipped``;
     ``reason`` is the fault). ``from_sn`` to ``to_sn`` are the ``count`` numbers that did not come,
     or the pieces that did; ``time`` is when that was noticed. What ``accounts`` has besides, such
     as headers and other traffic, is no loss.
@@ -130,15 +130,12 @@ def _of_sources(source: DataFrame) -> DataFrame:
 
 def _of_fragments(batches: DataFrame) -> DataFrame:
     found = stitch(batches).mapInArrow(broken, struct_of(BROKEN))
-    reason = F.when(F.col("given_up"), F.lit("given up by the sender")).otherwise(
-        F.lit("pieces are missing")
-    )
     return found.select(
         *SEEN,
         "reliable",
         "priority",
         F.lit("fragments").alias("kind"),
-        reason.alias("reason"),
+        "reason",
         "from_sn",
         F.col("sn").alias("to_sn"),
         "count",

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
 from zenwire.spark.relation import SOURCE, options_of
 from zenwire.spark.schema import struct_of
-from zenwire.spark.tables.input import BATCH
+from zenwire.spark.tables.input import BATCH, PLACE_BITS
 from zenwire.spark.tables.scan import Selection
 from zenwire.spark.tables.tasks import Task
 
@@ -26,10 +26,10 @@ _CHUNK: Final = 6
 
 
 def place(sequence: Column | None = None, offset: Column | None = None) -> Column:
-    """The order of messages of one direction: a batch has fewer than 65,536 bytes."""
+    """``place_of`` as a column."""
     sequence = F.col("sequence") if sequence is None else sequence
     offset = F.col("offset") if offset is None else offset
-    return F.shiftleft(sequence, 16) + offset
+    return F.shiftleft(sequence, PLACE_BITS) + offset
 
 
 def spread(batches: DataFrame, partitions: int | None = None) -> DataFrame:

@@ -118,7 +118,7 @@ BROKEN: Final = pa.schema(
         *(RUNS.field(name) for name in RUNS.names[: RUNS.names.index("more")]),
         pa.field("from_sn", pa.int64()),
         pa.field("count", pa.int64()),
-        pa.field("given_up", pa.bool_()),
+        pa.field("reason", pa.string()),
     ]
 )
 """What did not become a message; ``sn`` is that of the last piece."""
@@ -129,7 +129,7 @@ def broken(runs: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     told: list[dict[str, object]] = []
     for each in stitched(_rows(runs)):
         if isinstance(each, Broken):
-            more = {"from_sn": each.from_sn, "count": each.pieces, "given_up": each.given_up}
+            more = {"from_sn": each.from_sn, "count": each.pieces, "reason": each.reason}
             told.append(each.last | more)
         if len(told) == _ROWS:
             yield pa.RecordBatch.from_pylist(told, BROKEN)
