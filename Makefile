@@ -34,8 +34,8 @@ $(STAMP): pyproject.toml requirements/dev.lock requirements/java.lock tools/setu
 	@PYTHON="$(PYTHON)" sh tools/setup
 
 .PHONY: demo
-demo: $(STAMP) ## Decode a shipped capture and print what is in it
-	@$(PY) examples/demo.py
+demo: $(STAMP) ## Record a simulated fleet, ingest it with Spark, and ask it a few questions
+	@$(PY) examples/demo.py $(ARGS)
 
 .PHONY: test
 test: $(STAMP) ## Run the tests (ARGS="-k name" to choose)
@@ -44,6 +44,12 @@ test: $(STAMP) ## Run the tests (ARGS="-k name" to choose)
 .PHONY: test-long
 test-long: $(STAMP) ## Run the tests that take minutes each
 	@$(PY) -m pytest -m long
+
+.PHONY: test-core
+test-core: $(STAMP) ## Run the tests of the node without the extra `fast`
+	@ZENWIRE_WITHOUT_FAST=1 $(PY) -m pytest -m 'not long' tests/unit/test_without_fast.py \
+		tests/unit/api tests/unit/ext tests/unit/keyexpr tests/unit/links tests/unit/node \
+		tests/unit/routing tests/unit/sync tests/unit/transport tests/unit/wire tests/interop $(ARGS)
 
 .PHONY: check
 check: $(STAMP) ## Format, lint, types, layers, and generated files that differ
@@ -57,6 +63,11 @@ check: $(STAMP) ## Format, lint, types, layers, and generated files that differ
 .PHONY: bench
 bench: $(STAMP) ## Measure speed; prints ratios (ARGS chooses)
 	@$(PY) -m benchmarks $(ARGS)
+
+SEEDS ?= 1000
+.PHONY: sim
+sim: $(STAMP) ## Let random networks of 30 nodes live against an oracle (SEEDS=1000)
+	@$(PY) -m tests.simulation.network --seeds $(SEEDS)
 
 .PHONY: fuzz
 fuzz: $(STAMP) ## Feed every decoder random bytes for a while (SECONDS=60)

@@ -14,7 +14,7 @@ from textwrap import indent
 
 from benchmarks.report import Result, Skipped, lines, machine, progress, record
 
-FIRST = ("scan", "arrow", "write", "keyexpr", "startup", "session")
+FIRST = ("scan", "arrow", "write", "keyexpr", "startup", "session", "receive", "put", "spool")
 """The order in which they are shown; others follow."""
 
 LONG = ("capture",)

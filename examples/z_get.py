@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 
 from z_options import options
 
-import zenwire
-from zenwire import aio
+import zenwire as zenoh
 
 
 def main(args: argparse.Namespace) -> None:
-    with zenwire.open(args.config) as session:
+    with zenoh.open(args.config) as session:
         payload = args.payload or None
         for reply in session.get(args.selector, payload=payload, timeout=args.timeout):
             show(reply)
 
 
-async def main_async(args: argparse.Namespace) -> None:
-    async with aio.open(args.config) as session:
-        payload = args.payload or None
-        async for reply in session.get(args.selector, payload=payload, timeout=args.timeout):
-            show(reply)
-
-
-def show(reply: zenwire.Reply) -> None:
+def show(reply: zenoh.Reply) -> None:
     if reply.ok is not None:
         print(f">> Received ('{reply.ok.key_expr}': '{reply.ok.payload.to_string()}')")
     elif reply.err is not None:
@@ -33,8 +24,4 @@ def show(reply: zenwire.Reply) -> None:
 
 
 if __name__ == "__main__":
-    arguments = options(__doc__, selector="demo/example/**", payload="", timeout=10.0)
-    if arguments.asyncio:
-        asyncio.run(main_async(arguments))
-    else:
-        main(arguments)
+    main(options(__doc__, zenoh.Config, selector="demo/example/**", payload="", timeout=10.0))

@@ -1,44 +1,21 @@
-"""Who is connected, and over which links."""
+"""Who is connected."""
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 
 from z_options import options
 
-import zenwire
-from zenwire import aio
+import zenwire as zenoh
 
 
 def main(args: argparse.Namespace) -> None:
-    with zenwire.open(args.config) as session:
+    with zenoh.open(args.config) as session:
         info = session.info
-        show(info.zid(), info.routers_zid(), info.peers_zid(), info.links())
-
-
-async def main_async(args: argparse.Namespace) -> None:
-    async with aio.open(args.config) as session:
-        info = session.info
-        show(info.zid(), info.routers_zid(), info.peers_zid(), info.links())
-
-
-def show(
-    zid: zenwire.ZenohId,
-    routers: list[zenwire.ZenohId],
-    peers: list[zenwire.ZenohId],
-    links: list[zenwire.Link],
-) -> None:
-    print(f"zid: {zid}")
-    print(f"routers: {[str(one) for one in routers]}")
-    print(f"peers: {[str(one) for one in peers]}")
-    for link in links:
-        print(f"link: {link.src} -> {link.dst}")
+        print(f"zid: {info.zid()}")
+        print(f"routers: {[str(one) for one in info.routers_zid()]}")
+        print(f"peers: {[str(one) for one in info.peers_zid()]}")
 
 
 if __name__ == "__main__":
-    arguments = options(__doc__)
-    if arguments.asyncio:
-        asyncio.run(main_async(arguments))
-    else:
-        main(arguments)
+    main(options(__doc__, zenoh.Config))

@@ -6,23 +6,25 @@ import argparse
 import json
 from typing import Any
 
-import zenwire
+_SHORT = {"key", "selector", "payload", "number", "size", "samples", "interval"}
 
 
-def options(doc: str | None, **defaults: Any) -> argparse.Namespace:
-    """Parse; ``defaults`` are those of the example, such as its key. Gives a ``config`` too."""
+def options(doc: str | None, kind: Any, **defaults: Any) -> argparse.Namespace:
+    """Parse. ``defaults`` are those of the example, such as its key; ``kind`` is the class Config.
+
+    Gives a ``config`` too, of that class.
+    """
     parser = argparse.ArgumentParser(description=doc)
     parser.add_argument("-m", "--mode", choices=["peer", "client"])
     parser.add_argument("-e", "--connect", action="append", metavar="ENDPOINT")
     parser.add_argument("-l", "--listen", action="append", metavar="ENDPOINT")
     parser.add_argument("-c", "--config", metavar="FILE")
     parser.add_argument("--no-multicast-scouting", action="store_true")
-    parser.add_argument("--asyncio", action="store_true", help="use zenwire.aio")
     for name, default in defaults.items():
-        short = [f"-{name[0]}"] if name in {"key", "selector", "payload", "number"} else []
+        short = [f"-{name[0]}"] if name in _SHORT else []
         parser.add_argument(*short, f"--{name}", default=default, type=type(default))
     args = parser.parse_args()
-    config = zenwire.Config.from_file(args.config) if args.config else zenwire.Config()
+    config = kind.from_file(args.config) if args.config else kind()
     settings = {
         "mode": args.mode,
         "connect/endpoints": args.connect,

@@ -1,41 +1,32 @@
-"""Print what is published, until Ctrl-C; with ``-n`` so many samples."""
+"""Print what is published, by a callback, until Ctrl-C; with ``-n`` so many samples."""
 
 from __future__ import annotations
 
 import argparse
-import asyncio
+import itertools
+import threading
 
 from z_options import options
 
-import zenwire
-from zenwire import aio
+import zenwire as zenoh
 
 
 def main(args: argparse.Namespace) -> None:
-    with zenwire.open(args.config) as session, session.declare_subscriber(args.key) as subscriber:
-        for count, sample in enumerate(subscriber, 1):
-            show(sample)
-            if count == args.number:
-                break
+    ended = threading.Event()
+    counter = itertools.count(1)
+
+    def take(sample: zenoh.Sample) -> None:
+        show(sample)
+        if next(counter) == args.number:
+            ended.set()
+
+    with zenoh.open(args.config) as session, session.declare_subscriber(args.key, take):
+        ended.wait()
 
 
-async def main_async(args: argparse.Namespace) -> None:
-    async with aio.open(args.config) as session, session.declare_subscriber(args.key) as samples:
-        count = 0
-        async for sample in samples:
-            show(sample)
-            count += 1
-            if count == args.number:
-                break
-
-
-def show(sample: zenwire.Sample) -> None:
+def show(sample: zenoh.Sample) -> None:
     print(f">> Received {sample.kind} ('{sample.key_expr}': '{sample.payload.to_string()}')")
 
 
 if __name__ == "__main__":
-    arguments = options(__doc__, key="demo/example/**", number=0)
-    if arguments.asyncio:
-        asyncio.run(main_async(arguments))
-    else:
-        main(arguments)
+    main(options(__doc__, zenoh.Config, key="demo/example/**", number=0))

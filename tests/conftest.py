@@ -2,8 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import runpy
+import sys
+from pathlib import Path
+
 from hypothesis import settings
 
 # No deadline per example: the first one may compile a kernel, and machines are shared.
 settings.register_profile("zenwire", deadline=None, print_blob=True)
 settings.load_profile("zenwire")
+
+WITHOUT_FAST = Path(__file__).parent / "without_fast"
+
+if os.environ.get("ZENWIRE_WITHOUT_FAST"):
+    assert not {"numba", "numpy", "pyarrow"} & set(sys.modules), "something has imported them"
+    runpy.run_path(str(WITHOUT_FAST / "sitecustomize.py"))
+    # And in the programs that tests start.
+    os.environ["PYTHONPATH"] = str(WITHOUT_FAST)
+    # What the extra itself is for.
+    collect_ignore = ["interop/test_record.py"]

@@ -1,5 +1,5 @@
-"""Spark looks for packages of this name, and registers ``format("zenoh.capture")`` by itself."""
+"""Spark looks for packages of this name, and registers ``format("zenoh")`` by itself."""
 
-from zenwire.spark.source import CaptureSource as DefaultSource
+from zenwire.spark.live.source import ZenohSource as DefaultSource
 
 __all__ = ["DefaultSource"]

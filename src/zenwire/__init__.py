@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from zenwire import aio, ext, handlers
+    from zenwire.api.columnar import columnar
     from zenwire.api.handlers import on_callback_error
     from zenwire.api.values import (
         NTP64,
@@ -161,6 +162,7 @@ __all__ = [
     "ZenohId",
     "__version__",
     "aio",
+    "columnar",
     "ext",
     "handlers",
     "init_log_from_env_or",
@@ -181,6 +183,7 @@ _HOMES = (
     "zenwire.links",
     "zenwire.sync",
     "zenwire.api.handlers",
+    "zenwire.api.columnar",
 )
 """Where the names are, looked for in this order: zenwire.sync has a Handler of its own."""
 

@@ -9,9 +9,16 @@ What waits is awaited, what is declared can be awaited or entered with ``async w
 is read with ``async for`` or given to a callback, plain or ``async``. Both run in the event loop:
 what takes long belongs into ``asyncio.to_thread``. Nothing that is slow delays the others, but what
 it does not take in time is dropped, by a policy that can be chosen, and counted in ``dropped``.
+``zenwire.aio.ext`` is `zenwire.ext` for these sessions.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from zenwire.api.awaited import Awaited
+from zenwire.api.columnar import columnar
 from zenwire.api.handlers import (
     Callback,
     Channel,
@@ -90,6 +97,9 @@ from zenwire.errors import (
 from zenwire.links import LinkError
 from zenwire.node.config import Config
 
+if TYPE_CHECKING:
+    from zenwire.api import ext
+
 __all__ = [
     "NTP64",
     "Awaited",
@@ -167,7 +177,17 @@ __all__ = [
     "ZBytes",
     "ZError",
     "ZenohId",
+    "columnar",
+    "ext",
     "on_callback_error",
     "open",
     "scout",
 ]
+
+
+def __getattr__(name: str) -> object:
+    # Not all programs need it.
+    if name == "ext":
+        globals()[name] = found = import_module("zenwire.api.ext")
+        return found
+    raise AttributeError(f"module 'zenwire.aio' has no attribute {name!r}", name=name)

@@ -14,7 +14,8 @@ import zenoh.ext
 from tests.interop.exchange import PATIENT, Meet, meet_by, node_settings, opened
 from tests.unit.api.nodes import free_port, run, until
 from tests.unit.api.reference import Taker, router
-from zenwire import aio, ext
+from zenwire import aio
+from zenwire.aio import ext
 
 pytestmark = pytest.mark.interop
 
@@ -59,6 +60,8 @@ def lose_received(subscriber: ext.AdvancedSubscriber, *lost: int) -> None:
     """Publications of these numbers do not reach the subscriber, but replies do."""
     receivers, eid = subscriber._core.node.receivers, subscriber.id.eid
     deliver = receivers[eid]
+    # One by one, however many come at once.
+    subscriber._core.node.row_receivers.pop(eid, None)
 
     def dropping(output: Any) -> None:
         if output.body.source_info.sn not in lost:

@@ -12,7 +12,8 @@ import pytest
 
 import zenwire
 from tests.interop.exchange import node_settings
-from tests.unit.sync.places import TIMEOUT, config, free_port, until
+from tests.unit.api.reference import reference
+from tests.unit.sync.places import TIMEOUT, config, free_port, said, until
 
 pytestmark = pytest.mark.interop
 
@@ -51,7 +52,7 @@ def test_a_router_that_is_killed() -> None:
     with router(port) as process:
         session = zenwire.open(config("client", connect=port))
         subscriber = session.declare_subscriber("a")
-        assert [reply.ok.payload.to_string() for reply in session.get("q")] == ["x"]
+        assert [said(reply) for reply in session.get("q") if reply.ok] == ["x"]
         waiting = session.get("silent", timeout=TIMEOUT)
         process.kill()
         assert all(reply.ok is None for reply in waiting)
@@ -61,3 +62,20 @@ def test_a_router_that_is_killed() -> None:
     assert list(session.get("q", timeout=TIMEOUT)) == []
     with session, router(port):
         until(lambda: [reply.ok for reply in session.get("q")])
+
+
+def test_two_thousand_subscribers_at_a_router() -> None:
+    """All are declared, and one message of theirs reaches each. More take a router long."""
+    port = free_port()
+    with (
+        reference("router", listen=port, scouting__delay=0) as theirs,
+        zenwire.open(config("client", connect=port)) as session,
+    ):
+        kept = [session.declare_subscriber(f"many/{number}") for number in range(2000)]
+        last = theirs.declare_publisher("many/1999")
+        until(lambda: last.matching_status.matching)  # type: ignore[attr-defined]
+        theirs.put("many/*", "x")
+        assert all(subscriber.recv().payload == "x" for subscriber in kept)
+        last.put("y")
+        assert kept[-1].recv().payload == "y"
+        assert kept[0].try_recv() is None

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import zenoh as reference
+import zenoh.ext
 
 import zenwire
 from tests.interop.exchange import PATIENT, node_settings
@@ -148,6 +149,38 @@ def test_a_cancelled_query(here: Any, there: Any) -> None:
             with pytest.raises(here.ZError):
                 list(querier.get(cancellation_token=token))
             held.clear()
+
+
+@pairs
+def test_nested_values_there_and_back(here: Any, there: Any) -> None:
+    """Written by one, read and written again by the other, and read by the first."""
+    with peers(here, there) as (one, other):
+
+        def kinds(zenoh: Any) -> list[tuple[Any, Any]]:
+            small, large, half = zenoh.ext.UInt8, zenoh.ext.Int128, zenoh.ext.Float32
+            return [
+                (dict[str, list[int]], {"primes": [2, 3, 5], "none": []}),
+                (list[tuple[small, dict[str, float]]], [(small(1), {"x": 0.5}), (small(2), {})]),  # type: ignore[valid-type]
+                (
+                    tuple[large, half, tuple[bool, bytes]],  # type: ignore[valid-type]
+                    (large(-(2**100)), half(0.25), (True, b"z")),
+                ),
+                (dict[tuple[int, str], frozenset[str]], {(1, "a"): frozenset({"b", "c"})}),
+                (list[list[list[small]]], [[[small(7)], []], []]),  # type: ignore[valid-type]
+            ]
+
+        def answer(query: Any) -> None:
+            kind, value = kinds(there)[int(query.parameters.get("n"))]
+            assert there.ext.z_deserialize(kind, query.payload) == value
+            query.reply(query.key_expr, there.ext.z_serialize(value))
+
+        with other.declare_queryable("values", answer), one.declare_querier("values") as querier:
+            until(lambda: querier.matching_status.matching)
+            for number, (kind, value) in enumerate(kinds(here)):
+                payload = here.ext.z_serialize(value)
+                [reply] = querier.get(parameters=f"n={number}", payload=payload)
+                assert reply.ok.payload.to_bytes() == payload.to_bytes()
+                assert here.ext.z_deserialize(kind, reply.ok.payload) == value
 
 
 @pairs

@@ -31,6 +31,7 @@ from zenwire.routing import (
     SampleReceived,
     Send,
     Tables,
+    question,
 )
 from zenwire.wire import NetworkMessage, encode
 from zenwire.wire.buffer import Reader
@@ -317,9 +318,8 @@ class World:
     def ask(self, node: Node, key: str) -> None:
         self.settle()
         before = [len(other.asked) for other in self.nodes]
-        query = node.session.query(
-            key, 0.0, target=QueryTarget.ALL, consolidation=ConsolidationMode.NONE
-        )
+        asking = question(key, target=QueryTarget.ALL, consolidation=ConsolidationMode.NONE)
+        query = node.session.query(asking, 0.0)
         node.queries[query] = asked = Query(self.changes)
         self.settle()
         reachable = self.reachable(node)

@@ -21,6 +21,7 @@ from zenwire.routing import (
     ReplyReceived,
     SampleReceived,
     Session,
+    question,
 )
 from zenwire.wire.data import Put
 from zenwire.wire.values import ConsolidationMode, QueryTarget
@@ -211,12 +212,8 @@ class World:
         if tokens:
             id_ = session.liveliness_get(key, node.now)
         else:
-            id_ = session.query(
-                key,
-                node.now,
-                target=QueryTarget.ALL,
-                consolidation=ConsolidationMode.NONE,
-            )
+            asking = question(key, target=QueryTarget.ALL, consolidation=ConsolidationMode.NONE)
+            id_ = session.query(asking, node.now)
         node.receivers[id_] = take
         node.settle()
         await done.wait()
@@ -225,7 +222,9 @@ class World:
     def ask_and_forget(self, actor: Actor, key: str) -> None:
         assert actor.node is not None
         assert actor.session is not None
-        id_ = actor.session.query(key, actor.node.now, target=QueryTarget.ALL, timeout=3.0)
+        id_ = actor.session.query(
+            question(key, target=QueryTarget.ALL, timeout=3.0), actor.node.now
+        )
         actor.node.receivers[id_] = lambda _output: None
         actor.node.settle()
 

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("numba")
 pytest.importorskip("pyarrow")
 
-from benchmarks import bench_scan, bench_session, report, traffic
+from benchmarks import bench_put, bench_scan, bench_session, report, traffic
 from benchmarks.__main__ import main, names
 from benchmarks.c_scan import CScanner, Other, header
 from benchmarks.report import Result, Skipped, best_of
@@ -185,3 +185,14 @@ def test_every_benchmark_is_known_and_others_are_refused(
     with pytest.raises(SystemExit):
         main(["no-such-benchmark"])
     assert "no-such-benchmark" in capsys.readouterr().err
+
+
+@pytest.mark.interop
+@pytest.mark.slow
+def test_a_quick_run_of_puts_compares_everything(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["put", "--quick", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert not found["skipped"]
+    cases = [f"{size} B {what}" for size in bench_put.SIZES for what in bench_put.KINDS]
+    assert [r["case"] for r in found["results"]] == [case for case in cases for _ in range(2)]
+    assert all(r["seconds"] > 0 and r["ratio"] > 0 for r in found["results"])

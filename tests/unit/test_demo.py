@@ -1,4 +1,4 @@
-"""``make demo``: what it prints, and that it needs nothing but the standard library."""
+"""``examples/decode.py``: what it prints, and that it needs nothing but the standard library."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ runpy.run_path(sys.argv[1], run_name="__main__")
 """
 
 
-def test_demo() -> None:
+def test_decode() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_EXTRAS, str(EXAMPLES / "demo.py")],
+        [sys.executable, "-c", WITHOUT_EXTRAS, str(EXAMPLES / "decode.py")],
         capture_output=True,
         text=True,
         timeout=60,

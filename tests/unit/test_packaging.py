@@ -88,7 +88,7 @@ def test_help_has_examples_of_every_command() -> None:
     for name, command in COMMANDS.items():
         assert command.SUMMARY
         assert f"zenwire {name}" in examples
-        assert all(line.split()[:2] == ["zenwire", name] for line in command.EXAMPLES)
+        assert all(f"zenwire {name}" in line for line in command.EXAMPLES)
         assert (SRC / "cli" / f"{name}.py").exists()
 
 

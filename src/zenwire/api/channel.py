@@ -11,8 +11,10 @@ import asyncio
 import contextlib
 import sys
 import threading
+from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import accumulate
 from typing import Final, Generic, Literal, Self, TypeAlias, TypeVar, cast
 
 from zenwire.api.waiter import Soon, Waiter
@@ -106,6 +108,27 @@ class Channel(Generic[T]):
                 self._on_drop(one)
         return False
 
+    def put_many(self, many: Iterable[T]) -> None:
+        """The same for items that came together."""
+        items = list(many)
+        size, waiting = self._size, []
+        with self._lock:
+            there = self._items
+            free = 0 if self._closed else max(self.capacity - len(there), 0)
+            fits = items[:free]
+            if size is not None:
+                sizes = list(accumulate(map(size, fits), initial=self._bytes))
+                fits = fits[: max(bisect_right(sizes, self.max_bytes) - 1, 0)]
+                self._bytes = sizes[len(fits)]
+            there.extend(fits)
+            if fits:
+                waiting, self._waiting = self._waiting, waiting
+        for wake in waiting:
+            wake()
+        # For what is left there is a rule.
+        for item in items[len(fits) :]:
+            self.put(item)
+
     def _make_room(self, item: T, size: int) -> tuple[list[Callable[[], None]], list[T]]:
         """Whom to wake, and what is dropped: the oldest, or the item itself."""
         dropped: list[T] = []
@@ -116,7 +139,10 @@ class Channel(Generic[T]):
                 if self.overflow == "drop_newest":
                     dropped.append(item)
                     break
-                dropped.append(self._pop())
+                oldest = self._items.popleft()
+                if self._size is not None:
+                    self._bytes -= self._size(oldest)
+                dropped.append(oldest)
             else:
                 self._items.append(item)
                 self._bytes += size
@@ -158,10 +184,11 @@ class Channel(Generic[T]):
 
     async def recv(self) -> T:
         """The next item, when there is one. Raises ChannelClosed at the end."""
-        # Most often something is there, and there is nothing to wait for.
-        item = self.take(None)
-        if item is not NOTHING:
-            return cast(T, item)
+        # Most often there is nothing to wait for; if it is not so any more, that comes out below.
+        if self._items or self._closed:
+            item = self.take(None)
+            if item is not NOTHING:
+                return cast(T, item)
         loop = asyncio.get_running_loop()
         while True:
             waiter = Waiter(loop, self.soon)
@@ -208,19 +235,17 @@ class Channel(Generic[T]):
     def take(self, wake: Callable[[], None] | None) -> object:
         """The next item; or nothing, and then ``wake`` is called when it is worth another look."""
         with self._lock:
-            if self._items:
-                return self._pop()
+            items = self._items
+            if items:
+                item = items.popleft()
+                if self._size is not None:
+                    self._bytes = self._bytes - self._size(item) if items else 0
+                return item
             if self._closed:
                 raise ChannelClosed
             if wake is not None:
                 self._waiting.append(wake)
             return NOTHING
-
-    def _pop(self) -> T:
-        item = self._items.popleft()
-        if self._size is not None:
-            self._bytes -= self._size(item)
-        return item
 
     def _full(self, size: int) -> bool:
         if len(self._items) >= self.capacity:

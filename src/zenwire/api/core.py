@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from zenwire.api.handlers import Opened
+    from zenwire.api.querier import Asking
     from zenwire.api.stamps import TimestampCallback
     from zenwire.node.neighbour import Waiting
     from zenwire.node.node import Node
+    from zenwire.routing import Question
 
 __all__ = ["GRACE", "Core", "Held", "locality_of"]
 
@@ -42,7 +44,11 @@ _LOCALITIES = {
 
 def locality_of(locality: values.Locality | None) -> Locality:
     """As routing has it."""
-    return Locality.ANY if locality is None else _LOCALITIES[locality]
+    if locality is None:
+        return Locality.ANY
+    if not isinstance(locality, values.Locality):
+        raise TypeError(f"a place is a Locality, not {type(locality).__name__}")
+    return _LOCALITIES[locality]
 
 
 class Held(Protocol):
@@ -63,6 +69,8 @@ class Core:
         self.zid = values.ZenohId.from_wire(node.zid)
         self.held: dict[int, Held] = {}
         """By the id of the object: declared things, and queries that are not finished."""
+        self.questions: dict[tuple[str, Asking], Question] = {}
+        """What was asked before."""
         self.foreign = 0
         """What came for this session on keys outside of its namespace."""
         self._loop = asyncio.get_running_loop()
@@ -75,7 +83,7 @@ class Core:
 
     @property
     def now(self) -> float:
-        return self._loop.time()
+        return self.node.time()
 
     @property
     def over(self) -> bool:
@@ -122,7 +130,7 @@ class Core:
         """Let a callback run, if there is one that needs it. Gives what takes the items."""
         if opened.callback is None:
             if opened.channel is not None:
-                opened.channel.soon = self._soon
+                opened.channel.soon = self.soon
             return opened.sink.put
         pump = Pump(opened)
         task = self._loop.create_task(pump.run(), context=pump.context)
@@ -130,7 +138,7 @@ class Core:
         task.add_done_callback(self._pumps.discard)
         return pump.put
 
-    def _soon(self, call: Callable[[], None]) -> bool:
+    def soon(self, call: Callable[[], None]) -> bool:
         """For what may run where things are handed over; a task that runs is not interrupted."""
         node = self.node
         if not node.telling or asyncio.current_task(self._loop) is not None:

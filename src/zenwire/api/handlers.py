@@ -11,21 +11,28 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from zenwire.api.channel import Channel, Handler, Overflow
 from zenwire.errors import ChannelClosed
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as WithDefault
+
 __all__ = [
     "DEFAULT_CAPACITY",
     "Callback",
+    "Called",
     "Channel",
+    "Channelled",
     "DefaultHandler",
     "FifoChannel",
+    "H",
     "Handler",
     "IntoHandler",
     "Opened",
     "Overflow",
+    "Paired",
     "RingChannel",
     "Sink",
     "finish_callback",
@@ -36,6 +43,11 @@ __all__ = [
 
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
+# What a program reads from, of a subscriber and the like; only type checkers know of a default.
+if TYPE_CHECKING:
+    H = WithDefault("H", default=Any)
+else:
+    H = TypeVar("H")
 
 DEFAULT_CAPACITY: Final = 256
 """As many as in the reference, where the network waits then."""
@@ -126,6 +138,11 @@ class Callback(Generic[T]):
 IntoHandler: TypeAlias = (
     FifoChannel[T] | Callback[T] | Callable[[T], Any] | tuple[Callable[[T], Any], Any] | None
 )
+
+# The same by what is read from then: a channel, what the pair has, or nothing.
+Channelled: TypeAlias = FifoChannel[T] | None
+Paired: TypeAlias = tuple[Callable[[T], Any], H]
+Called: TypeAlias = Callback[T] | Callable[[T], Any]
 
 Failed: TypeAlias = Callable[[T, Exception], None]
 """Is told of an item whose callback raised."""

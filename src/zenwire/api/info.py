@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeVar
 
 from zenwire.api.awaited import Awaited
 from zenwire.api.declared import Declared, Receiving
@@ -24,9 +24,22 @@ if TYPE_CHECKING:
     from zenwire.node.neighbour import Neighbour
     from zenwire.node.stats import NodeStats
 
-__all__ = ["LinkEventsListener", "SessionInfo", "TransportEventsListener"]
+__all__ = ["Declaration", "LinkEventsListener", "SessionInfo", "TransportEventsListener"]
 
 E = TypeVar("E")
+
+
+class Declaration(NamedTuple):
+    """What another node has declared: a ``subscriber``, a ``queryable`` or a ``token``.
+
+    ``zid`` is who told of it: of what is behind a router, that is the router. The key is the whole
+    one, also if the session has a namespace.
+    """
+
+    zid: ZenohId
+    whatami: WhatAmI
+    kind: str
+    key: str
 
 
 def _transport(neighbour: Neighbour) -> Transport:
@@ -143,6 +156,17 @@ class SessionInfo:
     def stats(self) -> NodeStats:
         """What the node has counted: sent, received, dropped and why."""
         return self._core.node.stats()
+
+    def declared(self) -> list[Declaration]:
+        """What other nodes have declared, as far as this one knows.
+
+        Peers tell all they have; a router, or a peer of a client, only what this node has asked
+        for with its own publishers, queriers and liveliness subscribers.
+        """
+        return [
+            Declaration(ZenohId.from_wire(face.zid), WhatAmI(face.whatami), kind.value, key)
+            for kind, key, face in self._core.node.tables.declared()
+        ]
 
     def declare_transport_events_listener(
         self, handler: IntoHandler[TransportEvent] = None, *, history: bool | None = None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from zenwire.api.awaited import Awaited
+from zenwire.api.checks import check
 from zenwire.api.declared import Entity
-from zenwire.api.handlers import IntoHandler
+from zenwire.api.handlers import Called, Channel, Channelled, H, IntoHandler, Paired
 from zenwire.api.querier import seconds
 from zenwire.api.replies import AwaitedReplies, CancellationToken
 from zenwire.api.subscriber import Subscriber, open_samples
@@ -43,28 +43,46 @@ class Liveliness:
         eid = core.face.declare_token(core.namespace.outward(str(key)))
         return await LivelinessToken(core, eid, key).ready()
 
+    @overload
+    def declare_subscriber(
+        self,
+        key_expr: IntoKeyExpr,
+        handler: Channelled[Sample] = None,
+        *,
+        history: bool | None = None,
+    ) -> Awaited[Subscriber[Channel[Sample]]]: ...
+    @overload
+    def declare_subscriber(
+        self, key_expr: IntoKeyExpr, handler: Paired[Sample, H], *, history: bool | None = None
+    ) -> Awaited[Subscriber[H]]: ...
+    @overload
+    def declare_subscriber(
+        self, key_expr: IntoKeyExpr, handler: Called[Sample], *, history: bool | None = None
+    ) -> Awaited[Subscriber[None]]: ...
     def declare_subscriber(
         self,
         key_expr: IntoKeyExpr,
         handler: IntoHandler[Sample] = None,
         *,
         history: bool | None = None,
-    ) -> Awaited[Subscriber]:
+    ) -> Awaited[Subscriber[Any]]:
         """Be told of keys that become alive (PUT) or are not any more (DELETE).
 
         ``history``: also of those that are alive now.
         """
+        check(history=history)
         return Awaited(self._subscriber(key_expr, handler, history=bool(history)))
 
     async def _subscriber(
         self, key_expr: IntoKeyExpr, handler: IntoHandler[Sample], *, history: bool
-    ) -> Subscriber:
+    ) -> Subscriber[Any]:
         core, key = self._core, key_expr_of(key_expr)
         opened = open_samples(handler, key)
         core.check("liveliness.declare_subscriber")
         outward = core.namespace.outward(str(key))
         eid = core.face.declare_liveliness_subscriber(outward, core.now, history=history)
-        return await Subscriber(core, eid, key, opened).ready()
+        subscriber: Subscriber[Any] = Subscriber(core, eid, key, opened)
+        return await subscriber.ready()
 
     def get(
         self,
@@ -78,5 +96,7 @@ class Liveliness:
         core, key = self._core, key_expr_of(key_expr)
         core.check("liveliness.get")
         outward = core.namespace.outward(str(key))
-        send = partial(core.face.liveliness_get, outward, core.now, timeout=seconds(core, timeout))
-        return AwaitedReplies(core, handler, send, cancellation_token)
+        wait = seconds(core, timeout)
+        replies = AwaitedReplies(core, handler, cancellation_token)
+        replies.begin(core.face.liveliness_get(outward, core.now, timeout=wait))
+        return replies

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, overload
 
 from zenwire.api.awaited import Awaited
 from zenwire.api.declared import Declared, Entity, Receiving
-from zenwire.api.handlers import IntoHandler, Opened, open_handler
+from zenwire.api.handlers import (
+    Called,
+    Channel,
+    Channelled,
+    H,
+    IntoHandler,
+    Opened,
+    Paired,
+    open_handler,
+)
 from zenwire.api.values import MatchingStatus
 from zenwire.routing import MatchingChanged
 
@@ -23,7 +32,7 @@ class Matcher(Entity):
 
     def __init__(self, core: Core, eid: int, key_expr: KeyExpr) -> None:
         super().__init__(core, eid, key_expr)
-        self._listeners: list[MatchingListener] = []
+        self._listeners: list[MatchingListener[Any]] = []
         core.node.receivers[eid] = self._deliver
 
     @property
@@ -32,15 +41,29 @@ class Matcher(Entity):
         self.check("matching_status")
         return MatchingStatus(self._core.face.matching(self._eid))
 
+    @overload
+    def declare_matching_listener(
+        self, handler: Channelled[MatchingStatus] = None
+    ) -> Awaited[MatchingListener[Channel[MatchingStatus]]]: ...
+    @overload
+    def declare_matching_listener(
+        self, handler: Paired[MatchingStatus, H]
+    ) -> Awaited[MatchingListener[H]]: ...
+    @overload
+    def declare_matching_listener(
+        self, handler: Called[MatchingStatus]
+    ) -> Awaited[MatchingListener[None]]: ...
     def declare_matching_listener(
         self, handler: IntoHandler[MatchingStatus] = None
-    ) -> Awaited[MatchingListener]:
+    ) -> Awaited[MatchingListener[Any]]:
         """Be told of changes; and at once, if there is somebody."""
         return Awaited(self._declare_listener(handler))
 
-    async def _declare_listener(self, handler: IntoHandler[MatchingStatus]) -> MatchingListener:
+    async def _declare_listener(
+        self, handler: IntoHandler[MatchingStatus]
+    ) -> MatchingListener[Any]:
         status = self.matching_status
-        listener = MatchingListener(self._core, self._listeners, handler)
+        listener: MatchingListener[Any] = MatchingListener(self._core, self._listeners, handler)
         if status.matching:
             listener.tell(status)
         return listener
@@ -57,7 +80,7 @@ class Matcher(Entity):
             listener.over()
 
 
-class MatchingListener(Declared, Receiving[MatchingStatus]):
+class MatchingListener(Declared, Receiving[MatchingStatus], Generic[H]):
     """Gets a status whenever it changes."""
 
     WHAT: ClassVar[str] = "matching listener"
@@ -65,7 +88,7 @@ class MatchingListener(Declared, Receiving[MatchingStatus]):
     def __init__(
         self,
         core: Core,
-        listeners: list[MatchingListener],
+        listeners: list[MatchingListener[Any]],
         handler: IntoHandler[MatchingStatus],
     ) -> None:
         self._opened: Opened[MatchingStatus] = open_handler(handler)
@@ -73,6 +96,12 @@ class MatchingListener(Declared, Receiving[MatchingStatus]):
         self._listeners = listeners
         listeners.append(self)
         core.pump(self._opened)
+
+    @property
+    def handler(self) -> H:
+        """A Channel; of a pair, what it had to read from; for a callback None."""
+        handler: H = self._opened.receiver
+        return handler
 
     def tell(self, status: MatchingStatus) -> None:
         self._opened.sink.put(status)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar
 
+from zenwire.api.checks import check
 from zenwire.api.core import locality_of
 from zenwire.api.matching import Matcher
+from zenwire.api.put_batch import put_batch
+from zenwire.api.puts import Puts
 from zenwire.api.values import (
     CongestionControl,
     Encoding,
@@ -19,12 +23,14 @@ from zenwire.api.values import (
     TimestampInstrumentation,
     ZBytes,
 )
+from zenwire.node.stream import Stream
 from zenwire.wire import values as wire
 from zenwire.wire.data import Del, Put
 from zenwire.wire.repeat import with_payload
 
 if TYPE_CHECKING:
     from zenwire.api.core import Core
+    from zenwire.api.put_batch import IntoTable, Written
     from zenwire.keyexpr import KeyExpr
     from zenwire.node.neighbour import Waiting
     from zenwire.wire import structs
@@ -40,6 +46,7 @@ def qos_of(
     default: CongestionControl = CongestionControl.DEFAULT,
 ) -> wire.QoS:
     """As it travels."""
+    check(priority=priority, congestion_control=congestion_control, express=express)
     return wire.QoS.of(
         wire.Priority(int(priority or Priority.DEFAULT)),
         wire.CongestionControl(int(congestion_control or default)),
@@ -51,6 +58,8 @@ def bytes_of(value: IntoZBytes) -> bytes:
     """As it travels; a copy only of what is not bytes."""
     if type(value) is bytes:
         return value
+    if value is None:
+        raise TypeError("a payload is bytes or text, not None; b'' is an empty one")
     return value.to_bytes() if type(value) is ZBytes else ZBytes(value).to_bytes()
 
 
@@ -64,6 +73,8 @@ def put_of(
     source_info: SourceInfo | None,
 ) -> Put:
     """A put of this session: with a time, if the node is to give one."""
+    if timestamp is not None or source_info is not None:
+        check(timestamp=timestamp, source_info=source_info)
     stamp: structs.Timestamp | None
     if timestamp is not None:
         stamp = timestamp.wire
@@ -84,6 +95,8 @@ def del_of(
     source_info: SourceInfo | None,
 ) -> Del:
     """A delete. Nodes give no times to these."""
+    if timestamp is not None or source_info is not None:
+        check(timestamp=timestamp, source_info=source_info)
     return Del(
         timestamp=None if timestamp is None else timestamp.wire,
         source_info=None if source_info is None else source_info.wire,
@@ -91,7 +104,7 @@ def del_of(
     )
 
 
-class Publisher(Matcher):
+class Publisher(Matcher, Puts):
     """Publishes on one key, and knows whether anybody subscribes to it."""
 
     WHAT: ClassVar[str] = "publisher"
@@ -122,6 +135,19 @@ class Publisher(Matcher):
             None if core.node.config.timestamping else Put(encoding=encoding.wire, payload=b"")
         )
         """What puts are that say nothing but a value; there are none if they get a time."""
+        self._stream = None if self._like is None else self._streamed(self._like)
+
+    def _streamed(self, like: Put) -> Stream:
+        core = self._core
+        return Stream(
+            core.node,
+            core.face,
+            self._key,
+            like,
+            qos=self._qos,
+            reliable=self._reliability is Reliability.RELIABLE,
+            allowed_destination=self._destination,
+        )
 
     @property
     def encoding(self) -> Encoding:
@@ -155,15 +181,20 @@ class Publisher(Matcher):
         source_info: SourceInfo | None = None,
     ) -> None:
         """Publish a value. Waits for room as its congestion control says."""
+        plain = encoding is None and attachment is None and timestamp is None
+        if plain and source_info is None and timestamp_instrumentation is None:
+            stream = self._stream
+            if stream is not None:
+                if type(payload) is not bytes:
+                    payload = bytes_of(payload)
+                if stream.put(payload):
+                    if stream.turn:
+                        stream.turn = False
+                        await asyncio.sleep(0)
+                    return
         self.check("put")
         like = self._like
-        if (
-            like is not None
-            and encoding is None
-            and attachment is None
-            and timestamp is None
-            and source_info is None
-        ):
+        if like is not None and plain and source_info is None:
             body = with_payload(like, bytes_of(payload))
         else:
             body = put_of(
@@ -177,6 +208,24 @@ class Publisher(Matcher):
         waiting = self._push(body, timestamp_instrumentation)
         if waiting is not None:
             await self._core.room(waiting)
+
+    def _short(self) -> Stream | None:
+        return self._stream
+
+    def put_long(self, payload: bytes) -> list[Waiting] | None:
+        self.check("put")
+        if self._like is not None:
+            body = with_payload(self._like, payload)
+        else:
+            body = put_of(
+                self._core,
+                payload,
+                self._encoding,
+                attachment=None,
+                timestamp=None,
+                source_info=None,
+            )
+        return self._push(body, None)
 
     async def delete(
         self,
@@ -192,6 +241,30 @@ class Publisher(Matcher):
         waiting = self._push(body, timestamp_instrumentation)
         if waiting is not None:
             await self._core.room(waiting)
+
+    async def put_batch(
+        self, table: IntoTable, *, encoding: Encoding | str | None = None
+    ) -> Written:
+        """Publish all rows of a table, or all values of an array: the same as a loop of ``put``.
+
+        The columns are those of `zenwire.columns.samples`; ``payload`` is needed. Rows have the
+        key, QoS and reliability of this publisher. Waits for room, as its congestion control
+        says. Nothing is sent if any row cannot be. Needs the extra ``fast``.
+        """
+        self.check("put_batch")
+        return await put_batch(
+            self._core,
+            table,
+            key=str(self._key_expr),
+            qos=self._qos,
+            reliable=self._reliability is Reliability.RELIABLE,
+            encoding=self._encoding if encoding is None else Encoding.of(encoding),
+            destination=self._destination,
+        )
+
+    def _end(self) -> None:
+        super()._end()
+        self._stream = None
 
     def _push(
         self, body: Put | Del, times: TimestampInstrumentation | None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from functools import partial
 from sys import getrefcount
 from types import CoroutineType, coroutine
@@ -24,6 +24,7 @@ __all__ = ["Pump"]
 
 T = TypeVar("T")
 
+_CANCELLED: Final = "what the callback waited for was cancelled"
 _ALONE: Final = 2
 """How often an item is referred to that one variable has: by it, and to be counted."""
 
@@ -69,6 +70,42 @@ class Pump(Generic[T]):
         self.context.run(self._call, item)
         return True
 
+    def put_many(self, items: Iterable[T]) -> None:
+        """The same for items that came together."""
+        if self._busy or self._channel.closed or asyncio.current_task(self._loop) is not None:
+            self._busy = True
+            self._channel.put_many(items)
+            return
+        self.context.run(self._call_many, items)
+
+    def _call_many(self, items: Iterable[T]) -> None:
+        """As ``_call``, one after the other; once one has to wait, the rest waits behind it."""
+        task, channel, call = self._task, self._channel, self._callback
+        assert task is not None
+        self._busy = True
+        asyncio._enter_task(self._loop, task)  # noqa: SLF001 # documented: for other kinds of tasks
+        try:
+            left = iter(items)
+            for item in left:
+                try:
+                    result = call(item)
+                    if result is not None and inspect.isawaitable(result):
+                        self._begin(item, result)
+                except Exception as e:  # noqa: BLE001 # whatever a program raises, it is told
+                    self._opened.failed_for(item, e)
+                except asyncio.CancelledError:
+                    self._opened.failed_for(item, ZError(_CANCELLED))
+                if channel.closed or self._begun is not None:
+                    break
+            if not channel.closed:
+                channel.put_many(left)
+        finally:
+            asyncio._leave_task(self._loop, task)  # noqa: SLF001 # as above
+        if self._begun is None:
+            self._busy = False
+        else:
+            self._wake()
+
     def _call(self, item: T) -> None:
         """Call as if the task did it, which waits for nothing but this."""
         task = self._task
@@ -83,7 +120,7 @@ class Pump(Generic[T]):
             self._opened.failed_for(item, e)
         except asyncio.CancelledError:
             # Of something that it waited for: the link that brought the item lives on.
-            self._opened.failed_for(item, ZError("what the callback waited for was cancelled"))
+            self._opened.failed_for(item, ZError(_CANCELLED))
         finally:
             asyncio._leave_task(self._loop, task)  # noqa: SLF001 # as above
         if self._begun is None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from zenwire import routing
+from zenwire.api.checks import check
 from zenwire.api.core import locality_of
 from zenwire.api.handlers import IntoHandler
 from zenwire.api.matching import Matcher
@@ -36,8 +37,12 @@ from zenwire.wire.structs import QueryBody
 if TYPE_CHECKING:
     from zenwire.api.core import Core
     from zenwire.keyexpr import KeyExpr
+    from zenwire.routing import Question
 
-__all__ = ["Asking", "Querier", "ask", "asking", "parts_of", "seconds"]
+__all__ = ["Asking", "Querier", "ask", "asking", "question_of", "seconds"]
+
+QUESTIONS_MAX: Final = 1024
+"""How many questions a session remembers; whoever asks more makes them anew."""
 
 
 def seconds(core: Core, timeout: float | None) -> float:
@@ -49,7 +54,7 @@ def seconds(core: Core, timeout: float | None) -> float:
     return timeout
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Asking:
     """How to ask. ``timeout`` is in seconds; ``budget`` bounds the number of replies."""
 
@@ -70,6 +75,7 @@ class Asking:
     destination: routing.Locality = field(init=False)
 
     def __post_init__(self) -> None:
+        check(target=self.target, accept_replies=self.accept_replies)
         self.wire_target = wire.QueryTarget(int(self.target or QueryTarget.DEFAULT))
         mode = QueryConsolidation.of(self.consolidation).mode()
         self.wire_mode = wire.ConsolidationMode(int(mode))
@@ -82,26 +88,42 @@ class Asking:
 asking = lru_cache(maxsize=256)(Asking)
 
 
-@lru_cache(maxsize=1024)
-def _parts(selector: str) -> tuple[str, str]:
-    made = Selector(selector)
-    return str(made.key_expr), str(made.parameters)
+def question_of(core: Core, selector: IntoSelector, how: Asking) -> Question:
+    """What a program asks for, as routing has it. Raises KeyExprError."""
+    known = core.questions.get((selector, how)) if type(selector) is str else None
+    if known is None:
+        made = Selector.of(selector)
+        known = question(core, str(made.key_expr), str(made.parameters), how)
+        if type(selector) is str:
+            if len(core.questions) >= QUESTIONS_MAX:
+                core.questions.clear()
+            core.questions[selector, how] = known
+    return known
 
 
-def parts_of(selector: IntoSelector) -> tuple[str, str]:
-    """Key expression and parameters of what a program asks for. Raises KeyExprError."""
-    if type(selector) is str:
-        return _parts(selector)
-    made = Selector.of(selector)
-    return str(made.key_expr), str(made.parameters)
+def question(core: Core, key: str, parameters: str, how: Asking) -> Question:
+    """The same of its parts. The key is canonical."""
+    if how.accept_replies is ReplyKeyExpr.ANY:
+        more = Parameters(parameters)
+        if "_anyke" not in more:
+            more.insert("_anyke", "")
+        parameters = str(more)
+    return routing.question(
+        core.namespace.outward(key),
+        parameters,
+        how.wire_target,
+        how.wire_mode,
+        timeout=seconds(core, how.timeout),
+        budget=how.budget,
+        qos=how.qos,
+        allowed_destination=how.destination,
+    )
 
 
 def ask(
     core: Core,
-    key: str,
-    parameters: str,
+    asked: Question,
     handler: IntoHandler[Reply],
-    how: Asking,
     *,
     payload: IntoZBytes | None,
     encoding: Encoding | str | None,
@@ -110,37 +132,28 @@ def ask(
     cancellation_token: CancellationToken | None,
     timestamp_instrumentation: TimestampInstrumentation | None,
 ) -> AwaitedReplies:
-    """Send a query. The key is canonical."""
-    if how.accept_replies is ReplyKeyExpr.ANY:
-        more = Parameters(parameters)
-        if "_anyke" not in more:
-            more.insert("_anyke", "")
-        parameters = str(more)
+    """Send a query."""
     value = None
     if payload is not None or encoding is not None:
         raw = b"" if payload is None else bytes_of(payload)
         value = QueryBody(encoding=Encoding.of(encoding).wire, payload=raw)
-    timeout = seconds(core, how.timeout)
-    return AwaitedReplies(
-        core,
-        handler,
-        lambda: core.face.query(
-            core.namespace.outward(key),
-            core.now,
-            parameters=parameters,
-            target=how.wire_target,
-            consolidation=how.wire_mode,
-            timeout=timeout,
-            budget=how.budget,
-            qos=how.qos,
-            allowed_destination=how.destination,
+    if source_info is not None or cancellation_token is not None:
+        check(source_info=source_info, cancellation_token=cancellation_token)
+    replies = AwaitedReplies(core, handler, cancellation_token)
+    try:
+        id_ = core.face.query(
+            asked,
+            core.node.time(),
             value=value,
             attachment=None if attachment is None else bytes_of(attachment),
             source_info=None if source_info is None else source_info.wire,
             timestamp_stack=core.stamps.sent(timestamp_instrumentation),
-        ),
-        cancellation_token,
-    )
+        )
+    except BaseException:
+        replies.fail()
+        raise
+    replies.begin(id_)
+    return replies
 
 
 class Querier(Matcher):
@@ -151,6 +164,7 @@ class Querier(Matcher):
     def __init__(self, core: Core, eid: int, key_expr: KeyExpr, how: Asking) -> None:
         super().__init__(core, eid, key_expr)
         self._how = how
+        self._question = question(core, str(key_expr), "", how)
 
     @property
     def accept_replies(self) -> ReplyKeyExpr:
@@ -170,12 +184,13 @@ class Querier(Matcher):
     ) -> AwaitedReplies:
         """Ask: ``async for reply in querier.get()``."""
         self.check("get")
+        asked, core = self._question, self._core
+        if parameters is not None:
+            asked = question(core, str(self._key_expr), str(Parameters(parameters)), self._how)
         return ask(
-            self._core,
-            str(self._key_expr),
-            "" if parameters is None else str(Parameters(parameters)),
+            core,
+            asked,
             handler,
-            self._how,
             payload=payload,
             encoding=encoding,
             attachment=attachment,

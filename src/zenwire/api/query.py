@@ -15,6 +15,7 @@ from zenwire.api.values import (
     Parameters,
     Priority,
     ReplyKeyExpr,
+    Sample,
     Selector,
     SourceInfo,
     Timestamp,
@@ -149,6 +150,10 @@ class Query:
         """Answer that there is no answer, and why. As `reply` otherwise."""
         body = Err(encoding=Encoding.of(encoding).wire, payload=bytes_of(payload))
         return await self._answer("reply_err", None, body)
+
+    async def reply_sample(self, sample: Sample) -> bool:
+        """Answer with a sample as it is: with the time and the number that it was published with."""
+        return await self._answer("reply_sample", sample.key_expr, sample.body)
 
     async def _answer(self, call: str, key: IntoKeyExpr | None, body: Put | Del | Err) -> bool:
         core = self._core

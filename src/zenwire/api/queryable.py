@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Generic
 
 from zenwire.api.declared import Entity, Receiving
-from zenwire.api.handlers import IntoHandler, Opened, open_handler
+from zenwire.api.handlers import H, IntoHandler, Opened, open_handler
 from zenwire.api.query import Query
 from zenwire.routing import QueryReceived
 
@@ -28,7 +28,7 @@ def _overflow(query: Query) -> None:
     query.fail("the queryable is busy: too many queries wait for it")
 
 
-class Queryable(Entity, Receiving[Query]):
+class Queryable(Entity, Receiving[Query], Generic[H]):
     """Gets queries. What nobody took when it is undeclared ends with an error.
 
     In a loop, write ``with query:`` around its replies. Otherwise it ends when nobody holds it any
@@ -41,6 +41,12 @@ class Queryable(Entity, Receiving[Query]):
         self._opened = opened
         super().__init__(core, eid, key_expr)
         core.node.receivers[eid] = _deliver(core, eid, core.pump(opened))
+
+    @property
+    def handler(self) -> H:
+        """A Channel; of a pair, what it had to read from; for a callback None."""
+        handler: H = self._opened.receiver
+        return handler
 
     def _end(self) -> None:
         channel = self._opened.channel

@@ -166,25 +166,26 @@ class Replies(Receiving[Reply]):
     WHAT: ClassVar[str] = "query"
 
     def __init__(
-        self,
-        core: Core,
-        handler: IntoHandler[Reply],
-        ask: Callable[[], int],
-        token: CancellationToken | None,
+        self, core: Core, handler: IntoHandler[Reply], token: CancellationToken | None
     ) -> None:
         opened = open_handler(_CHANNEL if handler is None else handler, on_drop=_dropped)
         self._opened: Opened[Reply] = opened
         self._core = core
         self._asked = _Asked(core, opened, token)
-        try:
-            id_ = self._asked.id = ask()
-        except BaseException:
-            core.release(self._asked)
-            self._asked.over()
-            raise
-        core.node.receivers[id_] = self._asked.deliver
-        core.pump(opened)
-        self._waiting: Iterable[Waiting] | None = core.settle()
+        self._waiting: Iterable[Waiting] | None = None
+
+    def begin(self, id_: int) -> None:
+        """The query was made, and has this id."""
+        core, asked = self._core, self._asked
+        asked.id = id_
+        core.node.receivers[id_] = asked.deliver
+        core.pump(self._opened)
+        self._waiting = core.settle()
+
+    def fail(self) -> None:
+        """No query came of it."""
+        self._core.release(self._asked)
+        self._asked.over()
 
     @property
     def finished(self) -> bool:
@@ -212,8 +213,6 @@ class Replies(Receiving[Reply]):
 
     async def __anext__(self) -> Reply:
         channel = self._channel("__anext__")
-        if channel.over:
-            raise StopAsyncIteration
         try:
             if self._waiting is not None:
                 await self._start()

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self, overload
 
 from zenwire.api.awaited import Awaited
+from zenwire.api.checks import check
 from zenwire.api.core import Core, locality_of
 from zenwire.api.declared import Declared
-from zenwire.api.handlers import IntoHandler
+from zenwire.api.handlers import Called, Channel, Channelled, H, IntoHandler, Paired
 from zenwire.api.info import SessionInfo
 from zenwire.api.liveliness import Liveliness
 from zenwire.api.publisher import Publisher, del_of, put_of, qos_of
-from zenwire.api.querier import Asking, Querier, ask, asking, parts_of
+from zenwire.api.put_batch import put_batch
+from zenwire.api.querier import Asking, Querier, ask, asking, question_of
 from zenwire.api.queryable import Queryable, open_queries
+from zenwire.api.repeated import Repeats
 from zenwire.api.subscriber import Subscriber, open_samples
 from zenwire.api.values import (
     CongestionControl,
@@ -40,6 +44,7 @@ from zenwire.api.values import (
 from zenwire.keyexpr import KeyExpr
 
 if TYPE_CHECKING:
+    from zenwire.api.put_batch import IntoTable, Written
     from zenwire.api.query import Query
     from zenwire.api.replies import AwaitedReplies, CancellationToken
     from zenwire.api.stamps import TimestampCallback
@@ -48,7 +53,7 @@ if TYPE_CHECKING:
     from zenwire.wire.data import Del, Put
     from zenwire.wire.values import QoS
 
-__all__ = ["Session"]
+__all__ = ["Session", "core_of"]
 
 
 class Session:
@@ -63,6 +68,13 @@ class Session:
     ) -> None:
         self._core = Core(node, timestamp_callback)
         self._config = config
+        self.repeats = Repeats(self._core)
+        """What is put again and again."""
+
+    @property
+    def core(self) -> Core:
+        """What it, and everything that is declared with it, works on: for extensions of the API."""
+        return self._core
 
     @property
     def config(self) -> Config:
@@ -114,6 +126,8 @@ class Session:
         self._core.check("undeclare")
         if isinstance(obj, Declared):
             await obj.undeclare()
+        elif not isinstance(obj, KeyExpr):
+            raise TypeError(f"{type(obj).__name__} is nothing that is declared")
 
     # Publishing.
 
@@ -135,6 +149,28 @@ class Session:
     ) -> None:
         """Publish a value. Waits for room as its congestion control says."""
         core = self._core
+        if (
+            attachment is None
+            and timestamp is None
+            and timestamp_instrumentation is None
+            and allowed_destination is None
+            and source_info is None
+            and type(payload) is bytes
+        ):
+            same = self.repeats.find(
+                key_expr,
+                encoding,
+                congestion_control,
+                priority,
+                express=express,
+                reliability=reliability,
+            )
+            stream = None if same is None else same.stream
+            if stream is not None and stream.put(payload):
+                if stream.turn:
+                    stream.turn = False
+                    await asyncio.sleep(0)
+                return
         core.check("put")
         body = put_of(
             core,
@@ -151,6 +187,41 @@ class Session:
             times=timestamp_instrumentation,
             destination=allowed_destination,
             reliability=reliability,
+        )
+
+    async def put_batch(
+        self,
+        table: IntoTable,
+        *,
+        encoding: Encoding | str | None = None,
+        congestion_control: CongestionControl | None = None,
+        priority: Priority | None = None,
+        express: bool | None = None,
+        allowed_destination: Locality | None = None,
+        reliability: Reliability | None = None,
+    ) -> Written:
+        """Publish all rows of a table: the same as a loop of ``put``.
+
+        The columns are those of `zenwire.columns.samples`; ``key`` and ``payload`` are needed.
+        What is said here holds for rows that do not say it. Waits for room, as the congestion
+        control of a row says. Nothing is sent if any row cannot be. Needs the extra ``fast``.
+        """
+        core = self._core
+        core.check("put_batch")
+        check(
+            congestion_control=congestion_control,
+            priority=priority,
+            allowed_destination=allowed_destination,
+            reliability=reliability,
+        )
+        return await put_batch(
+            core,
+            table,
+            key=None,
+            qos=qos_of(priority, congestion_control, express),
+            reliable=reliability is not Reliability.BEST_EFFORT,
+            encoding=Encoding.of(encoding),
+            destination=locality_of(allowed_destination),
         )
 
     async def delete(
@@ -189,6 +260,8 @@ class Session:
         reliability: Reliability | None,
     ) -> None:
         core = self._core
+        if times is not None or reliability is not None:
+            check(timestamp_instrumentation=times, reliability=reliability)
         core.face.push(
             core.namespace.outward(str(key_expr_of(key_expr))),
             body,
@@ -217,6 +290,7 @@ class Session:
         async def declare() -> Publisher:
             core, key = self._core, key_expr_of(key_expr)
             core.check("declare_publisher")
+            check(reliability=reliability)
             kind = Encoding.of(encoding)
             outward = core.namespace.outward(str(key))
             where = locality_of(allowed_destination)
@@ -238,26 +312,78 @@ class Session:
 
     # Receiving.
 
+    @overload
+    def declare_subscriber(
+        self,
+        key_expr: IntoKeyExpr,
+        handler: Channelled[Sample] = None,
+        *,
+        allowed_origin: Locality | None = None,
+    ) -> Awaited[Subscriber[Channel[Sample]]]: ...
+    @overload
+    def declare_subscriber(
+        self,
+        key_expr: IntoKeyExpr,
+        handler: Paired[Sample, H],
+        *,
+        allowed_origin: Locality | None = None,
+    ) -> Awaited[Subscriber[H]]: ...
+    @overload
+    def declare_subscriber(
+        self,
+        key_expr: IntoKeyExpr,
+        handler: Called[Sample],
+        *,
+        allowed_origin: Locality | None = None,
+    ) -> Awaited[Subscriber[None]]: ...
     def declare_subscriber(
         self,
         key_expr: IntoKeyExpr,
         handler: IntoHandler[Sample] = None,
         *,
         allowed_origin: Locality | None = None,
-    ) -> Awaited[Subscriber]:
+    ) -> Awaited[Subscriber[Any]]:
         """Get samples: ``async with session.declare_subscriber(key) as sub: async for …``."""
 
-        async def declare() -> Subscriber:
+        async def declare() -> Subscriber[Any]:
             core, key = self._core, key_expr_of(key_expr)
             opened = open_samples(handler, key)
             core.check("declare_subscriber")
             outward = core.namespace.outward(str(key))
             origin = locality_of(allowed_origin)
             eid = core.face.declare_subscriber(outward, allowed_origin=origin)
-            return await Subscriber(core, eid, key, opened).ready()
+            subscriber: Subscriber[Any] = Subscriber(core, eid, key, opened)
+            return await subscriber.ready()
 
         return Awaited(declare())
 
+    @overload
+    def declare_queryable(
+        self,
+        key_expr: IntoKeyExpr,
+        handler: Channelled[Query] = None,
+        *,
+        complete: bool | None = None,
+        allowed_origin: Locality | None = None,
+    ) -> Awaited[Queryable[Channel[Query]]]: ...
+    @overload
+    def declare_queryable(
+        self,
+        key_expr: IntoKeyExpr,
+        handler: Paired[Query, H],
+        *,
+        complete: bool | None = None,
+        allowed_origin: Locality | None = None,
+    ) -> Awaited[Queryable[H]]: ...
+    @overload
+    def declare_queryable(
+        self,
+        key_expr: IntoKeyExpr,
+        handler: Called[Query],
+        *,
+        complete: bool | None = None,
+        allowed_origin: Locality | None = None,
+    ) -> Awaited[Queryable[None]]: ...
     def declare_queryable(
         self,
         key_expr: IntoKeyExpr,
@@ -265,10 +391,11 @@ class Session:
         *,
         complete: bool | None = None,
         allowed_origin: Locality | None = None,
-    ) -> Awaited[Queryable]:
+    ) -> Awaited[Queryable[Any]]:
         """Answer queries. ``complete``: it has all there is for its keys."""
 
-        async def declare() -> Queryable:
+        async def declare() -> Queryable[Any]:
+            check(complete=complete)
             core, key, opened = self._core, key_expr_of(key_expr), open_queries(handler)
             core.check("declare_queryable")
             eid = core.face.declare_queryable(
@@ -276,7 +403,8 @@ class Session:
                 complete=bool(complete),
                 allowed_origin=locality_of(allowed_origin),
             )
-            return await Queryable(core, eid, key, opened).ready()
+            queryable: Queryable[Any] = Queryable(core, eid, key, opened)
+            return await queryable.ready()
 
         return Awaited(declare())
 
@@ -314,8 +442,9 @@ class Session:
         answered within ``timeout`` seconds ends with an error reply. ``budget`` bounds the
         number of replies.
         """
-        self._core.check("get")
-        key, parameters = parts_of(selector)
+        core = self._core
+        if not core.usable:
+            core.check("get")
         how = asking(
             target,
             consolidation,
@@ -328,11 +457,9 @@ class Session:
             budget,
         )
         return ask(
-            self._core,
-            key,
-            parameters,
+            core,
+            question_of(core, selector, how),
             handler,
-            how,
             payload=payload,
             encoding=encoding,
             attachment=attachment,
@@ -382,3 +509,12 @@ class Session:
     def __repr__(self) -> str:
         state = ", closed" if self.is_closed() else ""
         return f"Session({self.zid()}{state})"
+
+
+def core_of(session: Session) -> Core:
+    """What extensions of the API work on. Raises TypeError for what is no session of asyncio."""
+    if isinstance(session, Session):
+        return session.core
+    raise TypeError(
+        f"session is a zenwire.aio.Session, not {type(session).__module__}.{type(session).__name__}"
+    )

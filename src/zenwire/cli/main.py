@@ -1,32 +1,37 @@
 """The ``zenwire`` command: picks the subcommand and turns errors into exit codes.
 
-Exit codes: 0 done, 1 failed, 2 wrong arguments, 130 interrupted.
+Exit codes: 0 done, 1 failed or nothing found, 2 wrong arguments, 3 done but something was lost,
+124 out of time, 130 interrupted, 143 told to end. docs/commands.md has them by command.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
-from typing import TYPE_CHECKING, Protocol
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, Protocol
 
 from zenwire import __version__
-from zenwire.cli import inspect, report, tables, version
 from zenwire.errors import ZError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["Command", "main"]
+__all__ = ["COMMANDS", "Command", "Load", "main", "parser_of"]
 
 
 class Command(Protocol):
     """What each file of this package offers; the file's name is the subcommand's name."""
 
-    SUMMARY: str
-    """One line for the list of commands."""
-    EXAMPLES: tuple[str, ...]
-    """Command lines that work, without the prompt."""
+    @property
+    def SUMMARY(self) -> str:  # noqa: N802 # a constant of a module
+        """One line for the list of commands."""
+
+    @property
+    def EXAMPLES(self) -> tuple[str, ...]:  # noqa: N802 # the same
+        """Command lines that work, without the prompt."""
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the command's own arguments."""
@@ -35,18 +40,69 @@ class Command(Protocol):
         """Do it, and return the exit code."""
 
 
-# In the order of `zenwire --help`. A new command is a file and a line here.
-COMMANDS: dict[str, Command] = {
-    "inspect": inspect,
-    "tables": tables,
-    "report": report,
-    "version": version,
-}
+class Load:
+    """A command whose file is loaded when it is needed: the others cost it no time."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def _module(self) -> Command:
+        # A module is what the protocol asks for, and its type cannot say so.
+        module: Command = import_module(f"zenwire.cli.{self._name}")
+        return module
+
+    @property
+    def SUMMARY(self) -> str:  # noqa: N802 # as in the protocol
+        return self._module().SUMMARY
+
+    @property
+    def EXAMPLES(self) -> tuple[str, ...]:  # noqa: N802 # as in the protocol
+        return self._module().EXAMPLES
+
+    def arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the command's own arguments."""
+        self._module().arguments(parser)
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Do it, and return the exit code."""
+        return self._module().run(args)
+
+
+_NAMES: Final = (
+    "scout",
+    "info",
+    "put",
+    "delete",
+    "sub",
+    "get",
+    "queryable",
+    "liveliness",
+    "hz",
+    "bw",
+    "delay",
+    "ping",
+    "pong",
+    "bench",
+    "doctor",
+    "record",
+    "ingest",
+    "router",
+    "inspect",
+    "tables",
+    "report",
+    "completion",
+    "version",
+)
+
+# In the order of `zenwire --help`. A new command is a file and a line above.
+COMMANDS: dict[str, Command] = {name: Load(name) for name in _NAMES}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; ``argv`` without the program's name, ``sys.argv`` by default."""
-    args = _parser().parse_args(argv)
+    given = sys.argv[1:] if argv is None else list(argv)
+    chosen = {name: COMMANDS[name] for name in given[:1] if name in COMMANDS}
+    args = parser_of(chosen or COMMANDS).parse_args(given)
     try:
         code = COMMANDS[args.command].run(args)
         sys.stdout.flush()
@@ -56,25 +112,33 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (ZError, OSError) as error:
-        print(f"zenwire {args.command}: {error}", file=sys.stderr)
+        print(f"zenwire {args.command}: {_one_line(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
     return code
 
 
-def _parser() -> argparse.ArgumentParser:
+def _one_line(error: Exception) -> str:
+    return re.sub(r"\s*\n\s*", " ", str(error))
+
+
+def parser_of(commands: Mapping[str, Command]) -> argparse.ArgumentParser:
+    """A parser for these commands. One is enough to run it, and quicker than all."""
+    alone = len(commands) == 1
     parser = argparse.ArgumentParser(
         prog="zenwire",
         description="Zenoh for people who work with data.",
-        epilog=_examples(line for command in COMMANDS.values() for line in command.EXAMPLES[:1]),
+        epilog=None
+        if alone
+        else _examples(line for command in commands.values() for line in command.EXAMPLES[:1]),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"zenwire {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, command in COMMANDS.items():
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, command in commands.items():
         command.arguments(
-            commands.add_parser(
+            subparsers.add_parser(
                 name,
                 help=command.SUMMARY,
                 description=command.SUMMARY,

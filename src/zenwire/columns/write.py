@@ -31,7 +31,7 @@ from zenwire.wire.structs import SourceInfo, Timestamp
 from zenwire.wire.transport import Fragment
 from zenwire.wire.values import Mapping, Priority, QoS, Resolution, WireExpr, ZenohId
 
-__all__ = ["COLUMNS", "Writer", "Written"]
+__all__ = ["COLUMNS", "DEL", "PUT", "Publications", "Writer", "Written"]
 
 PUT: Final = spec_of(Put).id
 DEL: Final = spec_of(Del).id
@@ -91,14 +91,14 @@ class Writer:
         if twice:
             raise EncodeError(f"several columns have the name {twice[0]!r}")
         batches = table.to_batches() if isinstance(table, pa.Table) else [table]
-        prepared = [_Publications(batch) for batch in batches]
+        prepared = [Publications(batch) for batch in batches]
         done = 0
         for rows in prepared:
             for written in self._write(rows):
                 yield Written(written.data, written.ends, done + written.rows)
             done += rows.count
 
-    def _write(self, rows: _Publications) -> Iterator[Written]:
+    def _write(self, rows: Publications) -> Iterator[Written]:
         state = np.zeros(3, np.uint64)
         while state[0] < rows.count:
             before = int(state[0])
@@ -152,10 +152,21 @@ class Writer:
         return Written(memoryview(out), np.array(ends, np.int32), rows)
 
 
-class _Publications:
-    """A record batch as the rows that the kernel takes."""
+class Publications:
+    """A record batch as the rows that the kernel takes.
 
-    def __init__(self, batch: pa.RecordBatch) -> None:
+    ``key`` and ``qos`` are those of all rows, if they are given. Rows that were ``checked`` are
+    not looked at again.
+    """
+
+    def __init__(
+        self,
+        batch: pa.RecordBatch,
+        key: WireExpr | None = None,
+        qos: int | None = None,
+        *,
+        checked: bool = False,
+    ) -> None:
         self.count = n = batch.num_rows
         # From Arrow's pool: pages that it keeps need not be made again for each record batch.
         int32 = pa.allocate_buffer(NETWORK.int32 * (n + 16) * 4)
@@ -166,13 +177,32 @@ class _Publications:
         self.spans: dict[str, Bytes] = {name: np.empty(0, np.uint8) for name in SPANS}
         columns = _columns(batch)
         _refuse_others(columns)
-        key = "key" in columns
+        whole = "key" in columns
         for name in COLUMNS:
-            source = "key" if key and name == "key_suffix" else name
+            source = "key" if whole and name == "key_suffix" else name
             if source in columns:
                 self._take(name, _typed(source, columns[source], NETWORK.columns[name]))
-        self._complete(columns, key=key)
-        self._check()
+        self._complete(columns, key=whole)
+        if key is not None:
+            self._fill(key)
+        if qos is not None:
+            self.int32[NETWORK.columns["qos"].slot, :n] = qos
+            self._mark("qos", None)
+        if not checked:
+            self._check()
+
+    def _fill(self, key: WireExpr) -> None:
+        """The same key in each row."""
+        scope, suffix = NETWORK.columns["key_scope"], NETWORK.columns["key_suffix"]
+        self.int32[scope.slot, : self.count] = key.scope
+        self.int32[suffix.slot, : self.count] = 0
+        self.spans["key_suffix"] = text = np.frombuffer(key.suffix.encode(), np.uint8)
+        self.int32[suffix.slot + 1, : self.count] = len(text)
+        self._mark("key_scope", None)
+        if len(text):
+            self._mark("key_suffix", None)
+        if key.mapping is not Mapping.SENDER:
+            self.present &= ~_bit("key_mapping")
 
     def _take(self, name: str, values: pa.Array) -> None:
         column = NETWORK.columns[name]
@@ -210,7 +240,7 @@ class _Publications:
     def _complete(self, columns: dict[str, pa.Array], *, key: bool) -> None:
         """What a row may leave out: PUT, the sender's mapping, scope 0 for a whole key."""
         n = self.count
-        body = np.full(n, PUT, np.uint64)
+        body = np.uint64(PUT)
         if "body" in columns:
             given = pc.fill_null(_typed("body", columns["body"]), PUT).to_numpy(
                 zero_copy_only=False
@@ -219,7 +249,7 @@ class _Publications:
                 raise EncodeError(f"column 'body' is {PUT} (PUT) or {DEL} (DEL)")
             body = given.astype(np.uint64)
         self.present |= body << np.uint64(BODY_SHIFT)
-        self.deletes = body == DEL
+        self.deletes = np.broadcast_to(body == DEL, n)
         if "key_mapping" not in columns:
             self._mark("key_mapping", None)
         if key:

@@ -42,9 +42,9 @@ class KeyExpr:
 
     _text: str
 
-    def __init__(self, text: str, /) -> None:
-        validate(text)
-        self._text = text
+    def __init__(self, key_expr: str) -> None:
+        validate(key_expr)
+        self._text = key_expr
 
     @classmethod
     def autocanonize(cls, key_expr: str) -> Self:

@@ -48,7 +48,13 @@ class Facts:
 
 
 class Receiver(Protocol):
-    """Who takes what a link brings. Called in the thread of the event loop, never reentrantly."""
+    """Who takes what a link brings. Called in the thread of the event loop, never reentrantly.
+
+    It may have ``received_many(data: memoryview, fresh: int) -> int`` too: a link of streams then
+    calls that with what it has read, in a place that it uses again. ``fresh`` bytes of it are new;
+    those before them, and any that the call says are not done with, have come before, and come
+    again with what follows.
+    """
 
     def received(self, data: bytes) -> None:
         """Bytes of a stream, or one datagram. The receiver may keep them."""

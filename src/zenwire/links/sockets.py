@@ -13,6 +13,7 @@ from typing import Final
 
 from zenwire.links.endpoint import Options, host_and_port
 from zenwire.links.errors import LinkError, link_error
+from zenwire.links.forking import owned
 from zenwire.links.interfaces import Address, interfaces
 from zenwire.wire.locator import EndPoint, Locator
 
@@ -132,7 +133,7 @@ def make_socket(
     Raises OSError.
     """
     family = socket.AF_INET6 if ":" in place[0] else socket.AF_INET
-    sock = socket.socket(family, kind)
+    sock = owned(socket.socket(family, kind))
     try:
         sock.setblocking(False)
         if options:

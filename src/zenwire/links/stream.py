@@ -24,6 +24,7 @@ from zenwire.links.base import (
 )
 from zenwire.links.endpoint import shown
 from zenwire.links.errors import LinkError, link_error
+from zenwire.links.forking import owned
 from zenwire.wire.locator import EndPoint, Locator
 
 __all__ = [
@@ -44,7 +45,9 @@ HANDSHAKES_MAX: Final = 100
 CLOSE_TIMEOUT: Final = 10.0
 """Seconds a closed link has for sending what was written, the time zenoh lingers."""
 READ_SIZE: Final = 64 * 1024
-"""Bytes that are read at once. asyncio's 256 KiB are mapped anew for each read, however short."""
+"""Bytes that are read at once before asyncio reads."""
+READ_SIZES: Final = (4 * 1024, 64 * 1024, 512 * 1024)
+"""Bytes that a link reads at once: more when what it has is full."""
 ACCEPT_PAUSE: Final = 0.1
 """Seconds without accepting after an error, so that it does not become a busy loop."""
 
@@ -58,10 +61,10 @@ def _nowhere(protocol: str) -> Locator:
     return Locator(protocol, "-")
 
 
-class StreamLink(Link, asyncio.Protocol):
+class StreamLink(Link, asyncio.BufferedProtocol):
     """A link whose bytes an asyncio transport carries.
 
-    asyncio calls the methods of its Protocol; ``attach`` is asked for the receiver once the
+    asyncio calls the methods of its BufferedProtocol; ``attach`` is asked for the receiver once the
     connection stands, which for TLS is after its handshake.
     """
 
@@ -75,6 +78,9 @@ class StreamLink(Link, asyncio.Protocol):
         self._attach = attach
         self._describe = describe
         self._receiver: Receiver | None = None
+        self._many: Many | None = None
+        self._room = memoryview(b"")
+        self._left = 0
         self._transport: asyncio.Transport | None = None
         self._closing = False
         self._error: LinkError | None = None
@@ -131,9 +137,6 @@ class StreamLink(Link, asyncio.Protocol):
             stream.abort()
             return
         stream.set_write_buffer_limits(HIGH_WATER, LOW_WATER)
-        # Other event loops have no such attribute, and no such problem.
-        with contextlib.suppress(AttributeError):
-            stream.max_size = READ_SIZE  # type: ignore[attr-defined] # of asyncio's own transports
         try:
             self._describe(self)
             self.ready()
@@ -146,11 +149,38 @@ class StreamLink(Link, asyncio.Protocol):
 
     def ready(self) -> None:
         """The connection stands: find out who takes its bytes."""
-        self._receiver = self._attach(self)
+        self._receiver = receiver = self._attach(self)
+        if self.facts.streamed:
+            self._many = getattr(receiver, "received_many", None)
         if not self.opened.done():
             self.opened.set_result(None)
 
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where asyncio reads to, behind what came before and is not done with."""
+        if not self._room:
+            self._room = memoryview(bytearray(READ_SIZES[0]))
+        return self._room[self._left :] if self._left else self._room
+
+    def buffer_updated(self, nbytes: int) -> None:
+        room, many = self._room, self._many
+        size = self._left + nbytes
+        if many is None or self._closing:
+            self.data_received(bytes(room[:size]))
+        else:
+            self.bytes_in += nbytes
+            done = many(room[:size], nbytes)
+            self._left = size - done
+            if self._left and done:
+                room[: self._left] = room[done:size]
+        if size == len(room) and size < (READ_SIZES[-1] if self._left else READ_SIZES[-2]):
+            # There may be more. Most links never need so much; and who makes objects of all
+            # that came, and leaves nothing, is better off with less at a time.
+            larger = next(one for one in READ_SIZES if one > size)
+            self._room = memoryview(bytearray(larger))
+            self._room[: self._left] = room[: self._left]
+
     def data_received(self, data: bytes) -> None:
+        """The same, for who wants bytes."""
         self.bytes_in += len(data)
         if self._receiver is not None and not self._closing:
             self._receiver.received(data)
@@ -193,6 +223,9 @@ class StreamLink(Link, asyncio.Protocol):
         assert self._transport is not None
         return self._transport
 
+
+Many = Callable[[memoryview, int], int]
+"""See `Receiver.received_many`."""
 
 Wrap = Callable[[Attach], StreamLink]
 """Makes the link of one connection."""
@@ -292,6 +325,7 @@ async def carry(
 
     With a server name this side is the client of TLS. The socket is the link's from now on.
     """
+    owned(sock)
     loop = asyncio.get_running_loop()
     try:
         if server_name is None:

@@ -15,6 +15,7 @@ from typing import Final
 from zenwire.links.base import BATCH_MAX, Attach, Facts, Link, Listener
 from zenwire.links.endpoint import Options, options_of, shown
 from zenwire.links.errors import LinkError, link_error
+from zenwire.links.forking import owned
 from zenwire.links.stream import BACKLOG, StreamLink, StreamListener, carry
 from zenwire.wire.locator import EndPoint, Locator
 
@@ -107,7 +108,7 @@ def _socket(endpoint: EndPoint, options: Options) -> socket.socket:
         raise LinkError(name, "this system has no unix sockets", "use tcp/127.0.0.1:7447")
     if len(os.fsencode(endpoint.address)) > PATH_MAX:
         raise LinkError(name, f"the path is longer than {PATH_MAX} bytes", "choose a shorter one")
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    sock = owned(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
     sock.setblocking(False)
     for key, option in (("so_sndbuf", socket.SO_SNDBUF), ("so_rcvbuf", socket.SO_RCVBUF)):
         size = options.whole(key)

@@ -64,7 +64,7 @@ class Autoconnect:
         if zid == node.zid or not policy.autoconnect & whatami:
             return False
         greater = policy.strategy.get(whatami) is AutoConnectStrategy.GREATER_ZID
-        return not greater or int(node.zid) > int(zid)
+        return not greater or node.zid.raw > zid.raw
 
     def _begin(
         self, zid: ZenohId, locators: Sequence[Locator], jitter: float, short: int = 0

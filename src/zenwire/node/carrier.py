@@ -5,37 +5,57 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from zenwire.transport import Event, Unicast
+from zenwire.node.clock import time_of
+from zenwire.node.plane import ENOUGH
+from zenwire.transport import Event, Received, ReceivedRun, Unicast
+from zenwire.wire.values import Priority
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from zenwire.links import Link, LinkError
     from zenwire.node.neighbour import Waiting
+    from zenwire.node.plane import Plane
+    from zenwire.transport import Bursts
 
 __all__ = ["Carrier"]
 
 _PIECE: Final = 256
 """Bytes of compressed batches that are read at once: they may become the 250-fold."""
+_AT_LEAST: Final = 256
+"""Bytes that may be many messages."""
+_REST: Final = 0.004
+"""Seconds. Each read has its price, so a link that brings many messages, all of them for those who do
+not mind waiting, is not read as soon as something is there, but so much later."""
+_RESTED: Final = 32 * 1024
+"""Bytes that are enough for a read."""
+_PATIENCE: Final = 0.05
+"""Seconds after many messages came, in which a link is that of the patient."""
 _PAUSE: Final = 50e-6
 """Seconds without a write after which a message is not made to wait for others."""
 
 
 class Carrier:
-    """Receives for a link. ``on_events`` gets what the machine says, in order.
+    """Receives for a link.
 
+    ``on_events`` gets what the machine says, in order, ``on_lone`` what is like a batch before.
     A message that comes alone goes out at once. What is sent in one round of the loop after it
     goes out together, at its end. Whoever has dialled begins with ``flush_soon``. ``over`` is set
     when the link is gone.
     """
 
     __slots__ = (
+        "_enough",
         "_held",
         "_loop",
         "_on_end",
         "_on_events",
+        "_on_lone",
         "_on_read",
+        "_patient",
         "_rest",
+        "_resting",
+        "_time",
         "_timer",
         "_timer_at",
         "_unread",
@@ -45,6 +65,7 @@ class Carrier:
         "link",
         "machine",
         "over",
+        "plane",
         "reading",
     )
 
@@ -53,6 +74,8 @@ class Carrier:
         link: Link,
         machine: Unicast,
         on_events: Callable[[Carrier, list[Event]], None],
+        *,
+        on_lone: Callable[[Carrier, Received, float], None],
         on_end: Callable[[Carrier], None],
         on_read: Callable[[], None] = lambda: None,
     ) -> None:
@@ -61,9 +84,11 @@ class Carrier:
         self.ended = False
         self.over = asyncio.Event()
         self._on_events = on_events
+        self._on_lone = on_lone
         self._on_end = on_end
         self._on_read = on_read
         self._loop = asyncio.get_running_loop()
+        self._time = time_of(self._loop)
         self.reading = False
         """What a link says is being heard; ``on_read`` is called after that."""
         self.flushing = False
@@ -72,6 +97,11 @@ class Carrier:
         self._held = 0
         self._rest: list[Event] = []
         self._unread = b""
+        self.plane: Plane | None = None
+        """What reads many messages at once, if anything does."""
+        self._enough = _AT_LEAST
+        self._resting = False
+        self._patient = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = float("inf")
         self._arm(machine.deadline)
@@ -79,12 +109,15 @@ class Carrier:
     # What the link says.
 
     def received(self, data: bytes) -> None:
-        machine = self.machine
+        machine, now = self.machine, self._time()
         flushing, self.flushing = self.flushing, True
         self.reading = True
         try:
-            if not machine.expands or (len(data) <= _PIECE and not self._unread):
-                events = machine.receive(data, self._loop.time())
+            lone = None if self._rest else machine.lone(data, now)
+            if lone is not None:
+                self._on_lone(self, lone, now)
+            elif not machine.expands or (len(data) <= _PIECE and not self._unread):
+                events = machine.receive(data, now)
                 if events:
                     self._say(events)
             else:
@@ -96,6 +129,64 @@ class Carrier:
         self.flush()
         self._on_read()
 
+    def received_many(self, data: memoryview, fresh: int) -> int:
+        """Bytes of a stream, the last ``fresh`` of them new; how many need not come again.
+
+        They are the link's: when this returns, it uses their place for others.
+        """
+        plane, size, stats = self.plane, len(data), self.machine.stats
+        if plane is None or (size < self._enough and not plane.always):
+            stats.rx_bytes -= size - fresh
+            self.received(bytes(data))
+            if self._patient and self._time() < self._patient:
+                self._take_a_rest()
+            return size
+        before, done = stats.rx_messages, size
+        bursts = None if self.machine.expands or self._behind else plane.bursts()
+        if bursts is None:
+            stats.rx_bytes -= size - fresh
+            self.received(bytes(data))
+            plane.missed(stats.rx_messages - before)
+        else:
+            done = self._burst(plane, bursts, data, fresh)
+        # As many messages as were worth it this time, of the size they had.
+        messages = stats.rx_messages - before
+        self._enough = max(_AT_LEAST, ENOUGH * done // messages) if messages else _AT_LEAST
+        return done
+
+    def _burst(self, plane: Plane, bursts: Bursts, data: memoryview, fresh: int) -> int:
+        machine = self.machine
+        machine.bursts, plane.hasty = bursts, False
+        flushing, self.flushing = self.flushing, True
+        self.reading = True
+        try:
+            events, done = machine.receive_many(data, self._time(), fresh)
+            if events:
+                self._say(events)
+        finally:
+            self.flushing = flushing
+            self.reading = False
+        self.flush()
+        self._on_read()
+        if not events:
+            return done
+        self._patient = 0.0
+        if not plane.hasty and all(type(event) is ReceivedRun for event in events):
+            self._patient = self._time() + _PATIENCE
+            if fresh < _RESTED:
+                self._take_a_rest()
+        return done
+
+    def _take_a_rest(self) -> None:
+        if not self._behind and not self.ended:
+            self._resting = True
+            self.link.pause()
+            self._loop.call_later(_REST, self._rested)
+
+    def _rested(self) -> None:
+        self._resting = False
+        self._go_on()
+
     def _expand(self, data: bytes) -> None:
         """Piece by piece, and no further than what came of it was heard."""
         self._unread = b""
@@ -103,7 +194,7 @@ class Carrier:
             if self._rest or self._held:
                 self._unread = data[start:]
                 break
-            events = self.machine.receive(data[start : start + _PIECE], self._loop.time())
+            events = self.machine.receive(data[start : start + _PIECE], self._time())
             if events:
                 self._say(events)
 
@@ -122,7 +213,7 @@ class Carrier:
         if self._timer is not None:
             self._timer.cancel()
         text = "the other side has closed the link" if error is None else str(error)
-        events = self.machine.lost(self._loop.time(), text)
+        events = self.machine.lost(self._time(), text)
         if events:
             self._say(events)
         self._on_end(self)
@@ -132,7 +223,7 @@ class Carrier:
 
     def flush_soon(self) -> None:
         """Write now, or soon after another write at the end of this round of the loop."""
-        if self._loop.time() - self._written < _PAUSE:
+        if self._time() - self._written < _PAUSE:
             self._flush_later()
         elif not self.flushing and not self.ended:
             self.flushing = True
@@ -155,11 +246,11 @@ class Carrier:
         machine, link = self.machine, self.link
         if self.ended:
             return
-        now = self._loop.time()
+        now = self._time()
         # The last words of a link go out even if nobody reads them: closing it has its own bound.
         while (link.writable or self._last_words) and (data := machine.pull(now)):
-            self._written = now
             link.write(data)
+            self._written = self._time()
             if machine.drained:
                 break
         if machine.steady and self._timer is not None:
@@ -194,7 +285,13 @@ class Carrier:
 
     def postpone(self, events: list[Event]) -> None:
         """These would be too much for one turn of the loop: they come back with a later one."""
-        self._rest = events
+        # What they refer to is used again before that.
+        self._rest = [
+            Received(event.run.messages(), Priority.DATA, event.run.reliable)
+            if type(event) is ReceivedRun
+            else event
+            for event in events
+        ]
         if not self.ended:
             self.link.pause()
         self._loop.call_soon(self._go_on)
@@ -202,7 +299,7 @@ class Carrier:
     @property
     def _behind(self) -> bool:
         """There is something that must be done before more is read."""
-        return bool(self._held or self._rest or self._unread)
+        return bool(self._held or self._rest or self._unread or self._resting)
 
     def _go_on(self) -> None:
         """With what was postponed, then with what is not read yet, then with reading."""
@@ -220,7 +317,7 @@ class Carrier:
     # Time.
 
     def _tick(self) -> None:
-        now = self._loop.time()
+        now = self._time()
         events: list[Event] = []
         if self._behind:
             # It is we who do not listen: the silence is not the other side's.
@@ -246,7 +343,7 @@ class Carrier:
         if self.ended:
             return
         deadline = self.machine.deadline
-        if deadline is not None and deadline <= self._loop.time():
+        if deadline is not None and deadline <= self._time():
             self._tick()
         else:
             self._arm(deadline)

@@ -8,6 +8,7 @@ one is. So times of one clock rise strictly, and stay next to physical time.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable
@@ -17,7 +18,14 @@ from zenwire.errors import ZError
 from zenwire.wire.structs import Timestamp
 from zenwire.wire.values import ZenohId
 
-__all__ = ["COUNTER_BITS", "MAX_DRIFT_MS", "Clock", "FutureTimestamp", "ntp64_from_ns"]
+__all__ = [
+    "COUNTER_BITS",
+    "MAX_DRIFT_MS",
+    "Clock",
+    "FutureTimestamp",
+    "ntp64_from_ns",
+    "time_of",
+]
 
 COUNTER_BITS: Final = 4
 MAX_DRIFT_MS: Final = 500
@@ -26,6 +34,12 @@ MAX_DRIFT_MS: Final = 500
 _COUNTER_MASK: Final = (1 << COUNTER_BITS) - 1
 _NANOSECONDS: Final = 1_000_000_000
 _TIME_MAX: Final = 2**64 - 1
+
+
+def time_of(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
+    """The clock of a loop. It is looked at for every message, so the way to it is a short one."""
+    own = getattr(loop.time, "__func__", None) is asyncio.BaseEventLoop.time
+    return time.monotonic if own else loop.time
 
 
 class FutureTimestamp(ZError):  # noqa: N818 # the word says what is the matter

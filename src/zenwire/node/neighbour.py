@@ -8,7 +8,8 @@ from collections import Counter, deque
 from typing import TYPE_CHECKING, Final, Protocol
 
 from zenwire.errors import EncodeError
-from zenwire.transport import ACCEPTED, Cause, Dropped, Full, Stats, Then
+from zenwire.node.clock import time_of
+from zenwire.transport import ACCEPTED, Cause, Dropped, Full, Packed, Stats, Then, count_of
 from zenwire.wire.values import CongestionControl, Priority
 
 if TYPE_CHECKING:
@@ -34,13 +35,18 @@ class Waiting:
     __slots__ = ("done", "full", "message", "queue", "reliable")
 
     def __init__(
-        self, queue: Queue, message: NetworkMessage, reliable: bool, full: Full | None
+        self, queue: Queue, message: NetworkMessage | Packed, reliable: bool, full: Full | None
     ) -> None:
         self.queue = queue
         self.message = message
         self.reliable = reliable
         self.full = full
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    @property
+    def size(self) -> int:
+        """Bytes of what is encoded already, as a measure."""
+        return len(self.message.data) if type(self.message) is Packed else 0
 
     def settle(self) -> None:
         if not self.done.done():
@@ -50,9 +56,12 @@ class Waiting:
 class Sender(Protocol):
     """A session, or a multicast group."""
 
+    @property
+    def packing(self) -> int: ...
+
     def send(
         self,
-        message: NetworkMessage,
+        message: NetworkMessage | Packed,
         now: float,
         *,
         reliable: bool = ...,
@@ -66,7 +75,16 @@ class Queue:
     ``dropped`` counts, by cause, what was lost before a link had it: links count the rest.
     """
 
-    __slots__ = ("_loop", "_sender", "_timer", "_waiting", "dropped", "size", "wait_before_drop")
+    __slots__ = (
+        "_loop",
+        "_sender",
+        "_time",
+        "_timer",
+        "_waiting",
+        "dropped",
+        "size",
+        "wait_before_drop",
+    )
 
     def __init__(self, sender: Sender, wait_before_drop: float) -> None:
         self.dropped: Counter[Cause] = Counter()
@@ -76,6 +94,7 @@ class Queue:
         self.size = 0
         """How many messages have no room."""
         self._loop = asyncio.get_running_loop()
+        self._time = time_of(self._loop)
         self._timer: asyncio.TimerHandle | None = None
 
     @property
@@ -88,12 +107,12 @@ class Queue:
         """Whoever makes this many messages wait is lost to us."""
         return self.size >= WAITING_MAX
 
-    def send(self, message: NetworkMessage, reliable: bool) -> Waiting | None:
+    def send(self, message: NetworkMessage | Packed, reliable: bool) -> Waiting | None:
         """Queue a message, or let it wait for room."""
         result: Result | None = None
         if not self._waiting:
             try:
-                result = self._sender.send(message, self._loop.time(), reliable=reliable)
+                result = self._sender.send(message, self._time(), reliable=reliable)
             except EncodeError as e:
                 result = self._unsent(e)
             if result is ACCEPTED:
@@ -108,25 +127,25 @@ class Queue:
                 self.flush()
                 result = self._try(message, reliable, result)
             if not isinstance(result, Full):
-                self._count(result)
+                self._count(message, result)
                 self.flush_soon()
                 return None
             full = result
         elif self.overflown:
-            self.dropped[Cause.CONGESTION] += 1
+            self._lose(message, Cause.CONGESTION)
             return None
         elif not reliable or message.qos.congestion_control is CongestionControl.DROP:
             # Its time runs from now on, not from when its turn comes.
-            full = Full(priority, self._loop.time() + self.wait_before_drop, Then.DROP)
+            full = Full(priority, self._time() + self.wait_before_drop, Then.DROP)
         waiting = Waiting(self, message, reliable, full)
         self._waiting.setdefault(priority, deque()).append(waiting)
         self.size += 1
         self._watch(full)
         return waiting
 
-    def _try(self, message: NetworkMessage, reliable: bool, retry: Full | None) -> Result:
+    def _try(self, message: NetworkMessage | Packed, reliable: bool, retry: Full | None) -> Result:
         try:
-            return self._sender.send(message, self._loop.time(), reliable=reliable, retry=retry)
+            return self._sender.send(message, self._time(), reliable=reliable, retry=retry)
         except EncodeError as e:
             return self._unsent(e)
 
@@ -135,10 +154,24 @@ class Queue:
         self.dropped[Cause.TOO_LARGE] += 1
         return ACCEPTED
 
-    def _count(self, result: Result) -> None:
+    def _count(self, message: NetworkMessage | Packed, result: Result) -> None:
+        if not isinstance(result, Dropped):
+            return
         # What a link drops, that link has counted; where there is none, nobody has.
-        if isinstance(result, Dropped) and result.cause is Cause.NOT_OPEN:
-            self.dropped[result.cause] += 1
+        if result.cause is Cause.NOT_OPEN:
+            self._lose(message, result.cause)
+        elif type(message) is Packed:
+            message.lost = True
+
+    def _lose(self, message: NetworkMessage | Packed, cause: Cause) -> None:
+        self.dropped[cause] += count_of(message)
+        if type(message) is Packed:
+            message.lost = True
+
+    @property
+    def packing(self) -> int:
+        """How many bytes of messages fit a batch; 0 if nobody is there."""
+        return self._sender.packing
 
     def flush(self) -> None:
         """Write what is queued, as far as it goes."""
@@ -159,7 +192,7 @@ class Queue:
                     first.full = result
                     self._watch(result)
                     break
-                self._count(result)
+                self._count(first.message, result)
                 queue.popleft().settle()
                 self.size -= 1
             if not queue:
@@ -174,12 +207,12 @@ class Queue:
     def _due(self) -> None:
         """The time of a message is over, even if it is not at the head of its queue."""
         self._timer = None
-        now = self._loop.time()
+        now = self._time()
         for priority, queue in list(self._waiting.items()):
             late = [one for one in queue if _expired(one.full, now)]
             for one in late:
+                self._lose(one.message, Cause.CONGESTION)
                 one.settle()
-            self.dropped[Cause.CONGESTION] += len(late)
             self.size -= len(late)
             left = deque(one for one in queue if not _expired(one.full, now))
             self._waiting[priority] = left
@@ -199,10 +232,9 @@ class Queue:
         lost, self.size = self.size, 0
         for queue in self._waiting.values():
             for waiting in queue:
+                self._lose(waiting.message, Cause.LINK_LOST)
                 waiting.settle()
         self._waiting.clear()
-        if lost:
-            self.dropped[Cause.LINK_LOST] += lost
         return lost
 
 

@@ -14,22 +14,23 @@ from collections.abc import Callable, Coroutine
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from zenwire.errors import ZError
 from zenwire.node.adjacency import Adjacency
-from zenwire.node.clock import Clock, FutureTimestamp
+from zenwire.node.clock import Clock, FutureTimestamp, time_of
 from zenwire.node.group import Group
 from zenwire.node.neighbour import Neighbour, Queue, Waiting
 from zenwire.node.offers import transport_settings, with_defaults
+from zenwire.node.plane import Plane, RowsReceived
+from zenwire.node.plane import tell as tell_rows
 from zenwire.node.reach import Names, Reach
 from zenwire.node.stats import NodeStats, stats_of
 from zenwire.routing import (
     CLIENT,
     PEER,
+    ROUTER,
     CloseFace,
     Face,
     Limits,
     LivelinessChanged,
-    MatchingChanged,
     NodeKnown,
     Output,
     QueryFinished,
@@ -39,7 +40,9 @@ from zenwire.routing import (
     Send,
     Tables,
 )
+from zenwire.wire.data import Put
 from zenwire.wire.network import Push
+from zenwire.wire.repeat import with_body, with_timestamp
 from zenwire.wire.values import CloseReason, WhatAmI, ZenohId
 
 if TYPE_CHECKING:
@@ -57,7 +60,7 @@ __all__ = ["Node"]
 
 _log = logging.getLogger("zenwire.node")
 
-_ROLES = {WhatAmI.CLIENT: CLIENT, WhatAmI.PEER: PEER}
+_ROLES = {WhatAmI.CLIENT: CLIENT, WhatAmI.PEER: PEER, WhatAmI.ROUTER: ROUTER}
 
 Deliver = Callable[[Output], None]
 """Takes what routing has for one entity. Never raises, never waits."""
@@ -80,18 +83,18 @@ class Node:
         now_ns: Callable[[], int] = time.time_ns,
         limits: Limits | None = None,
     ) -> None:
-        role = _ROLES.get(config.mode)
-        if role is None:
-            raise ZError("this version has no router mode: use client or peer")
         self.config = config
         self.random = random
         self.reach = Reach(network)
         self.zid = config.settings.id or ZenohId(random(16))
         self.settings = transport_settings(config, self.zid)
-        self._role = role
+        self._role = _ROLES[config.mode]
         self._limits = limits
+        self._now_ns = now_ns
         self.clock = Clock(self.zid, now_ns)
         self.receivers: dict[int, Deliver] = {}
+        self.row_receivers: dict[int, Callable[[RowsReceived, int], None]] = {}
+        """Those of the receivers of samples that take many at once, as rows."""
         self.groups: dict[Face, Group] = {}
         self.on_known: Callable[[NodeKnown], None] = _ignore
         self.scouting: Scouting | None = None
@@ -106,19 +109,27 @@ class Node:
         self.afterwards: deque[Callable[[], None]] = deque()
         """What is to be called when they have been told."""
         self._settling = False
-        self._untold: deque[Output] = deque()
+        self._untold: deque[Any] = deque()
+        """Outputs, and RowsReceived."""
         self._pressure: list[Waiting] = []
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = float("inf")
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._closers: list[Callable[[], Coroutine[Any, Any, None]]] = []
         self._loop = asyncio.get_running_loop()
+        self.time = time_of(self._loop)
+        self.plane = Plane(self)
         self.adjacency = Adjacency(self)
 
     @cached_property
     def tables(self) -> Tables:
         """Its routing. Nobody needs it before somebody is there."""
-        return Tables(self.zid, self._role, limits=self._limits)
+        life = max(self._now_ns() // 1_000_000_000, 1)
+        tables = Tables(self.zid, self._role, limits=self._limits, life=life)
+        weights = self.config.settings.routing.router.linkstate.transport_weights
+        if weights:
+            tables.set_weights({each.dst_zid: each.weight for each in weights})
+        return tables
 
     @cached_property
     def _state(self) -> State:
@@ -127,7 +138,7 @@ class Node:
 
     @property
     def now(self) -> float:
-        return self._loop.time()
+        return self.time()
 
     @property
     def neighbours(self) -> dict[Face, Neighbour]:
@@ -168,7 +179,11 @@ class Node:
             self.telling = True
             try:
                 while untold:
-                    self._tell(untold.popleft())
+                    output = untold.popleft()
+                    if type(output) is RowsReceived:
+                        tell_rows(output, self.receivers, self.row_receivers, untold)
+                    else:
+                        self._tell(output)
                     if state.outputs:
                         self._carry_out()
                         if self._pressure:
@@ -176,6 +191,8 @@ class Node:
                             self._pressure = []
             finally:
                 self.telling = False
+                if untold:
+                    self._keep_untold()
         if go_on and self.afterwards and not self.telling:
             self.go_on()
         if state.sooner:
@@ -209,6 +226,19 @@ class Node:
         finally:
             self._settling = False
 
+    def tell_later(self, output: RowsReceived) -> None:
+        """What came is to be told, after what came before it."""
+        if self._state.outputs:
+            self._carry_out()
+        self._untold.append(output)
+
+    def _keep_untold(self) -> None:
+        """Telling was broken off: what is left must outlive the bytes that it came in."""
+        untold = list(self._untold)
+        self._untold.clear()
+        for output in untold:
+            self._untold += output.samples() if type(output) is RowsReceived else [output]
+
     def _tell(self, output: Output) -> None:
         receivers, kind = self.receivers, type(output)
         if kind is SampleReceived or kind is LivelinessChanged:
@@ -216,21 +246,31 @@ class Node:
                 deliver = receivers.get(id_)
                 if deliver is not None:
                     deliver(output)
-        elif kind is ReplyReceived:
-            _tell(receivers.get(output.query), output)  # type: ignore[union-attr]
-        elif kind is QueryFinished:
-            _tell(receivers.pop(output.query, None), output)  # type: ignore[union-attr]
         elif kind is QueryReceived:
             for id_ in output.queryables:  # type: ignore[union-attr]
-                _tell(receivers.get(id_), output)
-        elif isinstance(output, MatchingChanged):
-            _tell(receivers.get(output.id), output)
-        elif isinstance(output, NodeKnown):
-            self.on_known(output)
+                deliver = receivers.get(id_)
+                if deliver is not None:
+                    deliver(output)
+        elif kind is NodeKnown:
+            self.on_known(output)  # type: ignore[arg-type]
+        else:
+            if kind is ReplyReceived:
+                deliver = receivers.get(output.query)  # type: ignore[union-attr]
+            elif kind is QueryFinished:
+                deliver = receivers.pop(output.query, None)  # type: ignore[union-attr]
+            else:
+                deliver = receivers.get(output.id)  # type: ignore[union-attr] # MatchingChanged
+            # What nobody takes was on its way when its taker went.
+            if deliver is not None:
+                deliver(output)
+
+    def queue(self, face: Face) -> Queue | None:
+        """What takes messages for a face; None if it is gone."""
+        return self.adjacency.neighbours.get(face) or self.groups.get(face)
 
     def _send(self, output: Send) -> None:
         face, message, reliable = output
-        to: Queue | None = self.adjacency.neighbours.get(face) or self.groups.get(face)
+        to = self.queue(face)
         if to is None:
             return
         if to.size and to.overflown and not face.relation.multicast:
@@ -262,12 +302,15 @@ class Node:
 
         False if they take longer than until ``ends``: the event has those that are left.
         """
-        receive, now, reliable = self.tables.receive, self._loop.time(), event.reliable
+        receive, now, reliable = self.tables.receive, self.time(), event.reliable
         timestamping, messages = self.config.timestamping, event.messages
         if now > ends and messages and type(messages[0]) is not Push:
             return False
         for at, message in enumerate(messages, 1):
-            if timestamping and type(message) is Push and not self._timely(message):
+            if timestamping and type(message) is Push:
+                stamped = self._stamped(message)
+                if stamped is not None:
+                    receive(face, stamped, now, reliable=reliable)
                 continue
             receive(face, message, now, reliable=reliable)
             if type(message) is not Push:
@@ -275,22 +318,40 @@ class Node:
                 # that what many come to must not pile up, nor keep others waiting.
                 if self._state.outputs:
                     self._carry_out()
-                if at < len(messages) and self._loop.time() > ends:
+                if at < len(messages) and self.time() > ends:
                     del messages[:at]
                     return False
         return True
 
-    def _timely(self, push: Push) -> bool:
-        """Learn the time of others; False for what is to be dropped for being of the future."""
-        timestamp = push.body.timestamp
-        if timestamp is None:
-            return True
-        try:
-            self.clock.update_with_timestamp(timestamp)
-        except FutureTimestamp:
-            self.late += 1
-            return not self.config.drop_future_timestamp
-        return True
+    def hear(self, face: Face, event: Received, now: float) -> None:
+        """Messages of a neighbour that cost little: no declarations and interests."""
+        receive, timestamping = self.tables.receive, self.config.timestamping
+        for message in event.messages:
+            if timestamping and type(message) is Push:
+                stamped = self._stamped(message)
+                if stamped is not None:
+                    receive(face, stamped, now, reliable=event.reliable)
+                continue
+            receive(face, message, now, reliable=event.reliable)
+
+    def _stamped(self, push: Push) -> Push | None:
+        """With a time, if it is a PUT; None for what is to be dropped for being of the future.
+
+        A time of others is learnt from, and replaced if it is too far ahead.
+        """
+        body = push.body
+        if type(body) is not Put:
+            return push
+        if body.timestamp is not None:
+            try:
+                self.clock.update_with_timestamp(body.timestamp)
+            except FutureTimestamp:
+                self.late += 1
+                if self.config.drop_future_timestamp:
+                    return None
+            else:
+                return push
+        return with_body(push, with_timestamp(body, self.clock.new_timestamp()))
 
     # Other nodes.
 
@@ -355,6 +416,8 @@ class Node:
         if self.closed:
             return
         self.closed = True
+        if "tables" in self.__dict__:
+            self.tables.state.stale()
         tasks = [task for task in self._tasks if task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()
@@ -367,12 +430,6 @@ class Node:
         await self.adjacency.close(grace)
         if self._timer is not None:
             self._timer.cancel()
-
-
-def _tell(deliver: Deliver | None, output: Output) -> None:
-    """What nobody takes was on its way when its taker went."""
-    if deliver is not None:
-        deliver(output)
 
 
 def _ignore(_known: NodeKnown) -> None:

@@ -41,7 +41,7 @@ async def open_node(
 ) -> Node:
     """A node that listens, connects and scouts, in the mode of its configuration.
 
-    A client is connected when this returns; a peer goes on connecting. Raises ConfigError and
+    A client is connected when this returns; others go on connecting. Raises ConfigError and
     LinkError. The other arguments are those of `Node`.
     """
     held = config.effective if isinstance(config, Config) else config
@@ -190,6 +190,7 @@ class _Start:
 
 
 async def _open_peer(node: Node) -> None:
+    """Or a router, which does the same, for others, and so waits for nobody."""
     config = node.config
     multicast = config.scouting.multicast
     start = _Start()
@@ -212,7 +213,7 @@ async def _open_peer(node: Node) -> None:
         elif multicast.autoconnect:
             node.spawn(scouting.ask(multicast.autoconnect))
             scouts = config.wait_for_scouted
-    if start.pending or scouts:
+    if config.mode is not WhatAmI.ROUTER and (start.pending or scouts):
         try:
             async with asyncio.timeout(config.scouting.delay / 1000):
                 await start.done.wait()

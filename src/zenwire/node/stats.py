@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from zenwire.node.neighbour import Neighbour
     from zenwire.node.node import Node
     from zenwire.routing import Counters
+    from zenwire.transport import Peer
     from zenwire.wire.locator import Locator
     from zenwire.wire.values import WhatAmI, ZenohId
 
@@ -40,11 +41,13 @@ class LinkStats:
 class NeighbourStats:
     """One session. ``transport`` adds up its links, those that are gone too.
 
+    ``peer`` is the other side and what was agreed with it when the session was opened.
     ``dropped`` is everything lost, by cause; ``waiting`` are messages without room so far.
     """
 
     zid: ZenohId
     whatami: WhatAmI
+    peer: Peer
     links: tuple[LinkStats, ...]
     transport: Stats
     dropped: Counter[Cause]
@@ -127,6 +130,7 @@ def neighbour_stats(neighbour: Neighbour) -> NeighbourStats:
     return NeighbourStats(
         zid=neighbour.face.zid,
         whatami=neighbour.face.whatami,
+        peer=neighbour.session.peer,
         links=tuple(map(_link, neighbour.carriers)),
         transport=sums,
         dropped=sums.dropped + neighbour.dropped,

@@ -14,6 +14,7 @@ from zenwire.wire.values import ConsolidationMode
 
 if TYPE_CHECKING:
     from zenwire.routing.outputs import ReplyReceived
+    from zenwire.wire.data import Del, Put
 
 __all__ = ["Consolidation", "parameter_names", "resolve"]
 
@@ -38,7 +39,7 @@ def resolve(mode: ConsolidationMode, parameters: str) -> ConsolidationMode:
 class Consolidation:
     """The replies to one query on their way to the asker. ``mode`` is resolved."""
 
-    __slots__ = ("_accept", "_budget", "_counters", "_held", "_keys_max", "_newest", "mode")
+    __slots__ = ("_accept", "_budget", "_counters", "_keys_max", "_newest", "mode")
 
     def __init__(
         self,
@@ -53,44 +54,43 @@ class Consolidation:
         self._budget = budget
         self._counters = counters
         self._keys_max = keys_max
-        self._held: dict[str, ReplyReceived] = {}
-        self._newest: dict[str, _Age | None] = {}
+        self._newest: dict[str, tuple[_Age | None, ReplyReceived | None]] = {}
+        """By key: how old the newest is, and that itself if it is held back until the end."""
 
     def receive(self, reply: ReplyReceived) -> list[ReplyReceived]:
         """What may be delivered now that this reply came."""
         if isinstance(reply.body, Err):
             # Not on any key, so no other reply replaces it.
             return [reply]
-        key = reply.key
-        accept = self._accept
+        key, accept, mode = reply.key, self._accept, self.mode
         if accept is not None and key != accept and not intersects(accept, key):
             self._counters.foreign_reply += 1
             return []
-        if self.mode is not ConsolidationMode.NONE and not self._is_news(reply):
-            return []
-        if self.mode is ConsolidationMode.LATEST:
-            self._held[key] = reply
-            return []
+        if mode is not ConsolidationMode.NONE:
+            held = mode is ConsolidationMode.LATEST
+            if not self._is_news(key, reply.body, reply if held else None) or held:
+                return []
         return self._within_budget([reply])
 
     def end(self) -> list[ReplyReceived]:
         """What was held back until all had answered, or the time was over."""
-        held = list(self._held.values())
-        self._held.clear()
-        return self._within_budget(held)
+        held = [reply for _, reply in self._newest.values() if reply is not None]
+        self._newest.clear()
+        return held if self._budget is None else self._within_budget(held)
 
-    def _is_news(self, reply: ReplyReceived) -> bool:
+    def _is_news(self, key: str, body: Put | Del, held: ReplyReceived | None) -> bool:
         """Whether no newer one is known for its key. No timestamp is older than any."""
-        stamp = None if isinstance(reply.body, Err) else reply.body.timestamp
+        stamp = body.timestamp
         age = None if stamp is None else (stamp.time, stamp.id.raw)
-        if reply.key in self._newest:
-            known = self._newest[reply.key]
-            if known is not None and (age is None or age < known):
+        newest = self._newest
+        known = newest.get(key)
+        if known is not None:
+            if known[0] is not None and (age is None or age < known[0]):
                 return False
-        elif len(self._newest) >= self._keys_max:
+        elif len(newest) >= self._keys_max:
             self._counters.limit_replies += 1
             return False
-        self._newest[reply.key] = age
+        newest[key] = age, held
         return True
 
     def _within_budget(self, replies: list[ReplyReceived]) -> list[ReplyReceived]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from zenwire.errors import DecodeError
 from zenwire.routing.declarations import Change, Declarations, Kind
+from zenwire.routing.gateway import Gateway
 from zenwire.routing.gossip import Gossip
 from zenwire.routing.interests import Held, Interests
 from zenwire.routing.limits import Counters
@@ -13,9 +15,13 @@ from zenwire.routing.matching import Matching
 from zenwire.routing.propagation import Propagation
 from zenwire.routing.pubsub import PubSub
 from zenwire.routing.queries import Queries
+from zenwire.routing.routers import Routers
+from zenwire.routing.sourced import Sourced
 from zenwire.routing.state import State
 from zenwire.routing.targets import Targets
 from zenwire.routing.upstream import Upstream, Waiter, Want
+from zenwire.wire.linkstate import OAM_LINKSTATE, decode_linkstate
+from zenwire.wire.values import WhatAmI
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,6 +29,7 @@ if TYPE_CHECKING:
     from zenwire.routing.faces import Face, Role
     from zenwire.routing.limits import Limits
     from zenwire.wire.locator import Locator
+    from zenwire.wire.network import Oam
     from zenwire.wire.values import ZenohId
 
 __all__ = ["Core"]
@@ -32,7 +39,7 @@ class Core:
     """Everything that `Tables` (towards the network) and `Session` (towards the API) work on."""
 
     def __init__(
-        self, zid: ZenohId, role: Role, limits: Limits, locators: Iterable[Locator]
+        self, zid: ZenohId, role: Role, limits: Limits, locators: Iterable[Locator], life: int
     ) -> None:
         self.role = role
         self.state = State(zid, limits, Counters())
@@ -40,27 +47,29 @@ class Core:
         self.interests = Interests()
         self.propagation = Propagation(self.state, self.declarations, self.interests)
         self.upstream = Upstream(self.state, self.propagation)
-        self.pubsub = PubSub(self.state, self.declarations, self.upstream)
-        self.targets = Targets(self.state, self.declarations, self.upstream)
-        self.queries = Queries(self.state, self.targets)
+        self.routers = Routers(self.state, locators, life)
+        self.pubsub = PubSub(self.state, self.declarations, self.upstream, self.routers)
+        self.targets = Targets(self.state, self.declarations, self.upstream, self.routers)
+        self.queries = Queries(self.state, self.targets, self.routers)
         self.liveliness = Liveliness(self.state, self.declarations, self.upstream)
         self.matching = Matching(
             self.state, self.declarations, self.pubsub.subscribers, self.targets.queryables
         )
         self.gossip = Gossip(self.state, role.whatami, locators)
+        self.gateway = Gateway(self.state)
+        self.sourced: Sourced | None = None
+        if role.whatami is WhatAmI.ROUTER:
+            self.sourced = Sourced(self.state, self.declarations, self.propagation, self.routers)
         self._served: dict[Held, Want] = {}
-        self._last_face = 0
 
-    def next_face_id(self) -> int:
-        self._last_face += 1
-        return self._last_face
-
-    def apply(self, changes: Iterable[Change]) -> None:
-        """Declarations changed: routes, neighbours and sessions hear of it."""
+    def apply(self, src: Face, changes: Iterable[Change]) -> None:
+        """Declarations of a face changed: routes, neighbours and sessions hear of it."""
         for change in changes:
             if change.kind is not Kind.TOKEN:
                 self.state.stale()
-            self.propagation.sync(change)
+            self.propagation.sync(src, change)
+            if self.sourced is not None:
+                self.sourced.sync(change)
             self.matching.changed(change)
             if change.kind is Kind.TOKEN:
                 self.liveliness.changed(change)
@@ -75,7 +84,7 @@ class Core:
                     if face in sources and not self.upstream.covers(Change(kind, key))
                 ]
                 for change in unasked:
-                    self.apply(self.declarations.withdraw(face, change))
+                    self.apply(face, self.declarations.withdraw(face, change))
 
     def serve(self, held: Held, now: float) -> None:
         """Answer an interest, as far as others must be asked when they have answered."""
@@ -118,6 +127,31 @@ class Core:
             elif self.interests.answered(waiter):
                 self.propagation.final(waiter.face, waiter.id)
 
+    def oam(self, face: Face, message: Oam, now: float) -> None:
+        """OAM came from a face. Only link state from one who has any means anything."""
+        relation, body = face.relation, message.body
+        listens = relation.gossips or relation.gateway or relation.routes
+        if not listens or message.id != OAM_LINKSTATE or not isinstance(body, bytes):
+            self.state.counters.ignored_oam += 1
+            return
+        try:
+            told = decode_linkstate(body)
+        except DecodeError as error:
+            self.state.violation(face, f"link state: {error.fault.name}")
+            return
+        if relation.routes:
+            self.lost(self.routers.receive(face, told, now))
+        elif relation.gateway:
+            self.gateway.receive(face, told)
+        else:
+            self.gossip.receive(face, told)
+
+    def lost(self, gone: Iterable[Face]) -> None:
+        """Routers are out of reach, with all that they had."""
+        if self.sourced is not None:
+            for far in gone:
+                self.apply(far, self.sourced.gone(far))
+
     def remove(self, face: Face) -> None:
         """A neighbour or session is gone: nothing of it stays."""
         if self.state.faces.pop(face.id, None) is None:
@@ -130,6 +164,10 @@ class Core:
         waiters = self.upstream.drop(face)
         for held in self.interests.drop(face):
             self.unserve(held)
-        self.apply(self.declarations.drop(face))
+        self.apply(face, self.declarations.drop(face))
         self.gossip.drop(face)
+        self.gateway.drop(face)
+        if self.sourced is not None and face.routes:
+            self.sourced.drop(face)
+            self.lost(self.routers.drop(face))
         self.answered(waiters)

@@ -28,6 +28,9 @@ class Kind(Enum):
     QUERYABLE = "queryable"
     TOKEN = "token"  # noqa: S105 # a liveliness token is no secret
 
+    # They are looked up for every declaration, and that of Enum hashes the name.
+    __hash__ = object.__hash__
+
 
 class Change(NamedTuple):
     """The faces that declared this key, or what they say of it, are not what they were."""
@@ -49,16 +52,25 @@ def merge(infos: Iterable[QueryableInfo]) -> QueryableInfo | None:
     return merged
 
 
+_Ids = tuple[int, QueryableInfo] | dict[int, QueryableInfo]
+"""What a face says of a key, by id: mostly there is one, and a pair takes less than a dict."""
+
+
 @dataclass(slots=True)
 class _OfFace:
     """The declarations of one face, by the ids it gave them."""
 
-    keys: dict[tuple[Kind, int], str] = field(default_factory=dict)
-    infos: dict[Change, dict[int, QueryableInfo]] = field(default_factory=dict)
+    keys: dict[Kind, dict[int, str]] = field(default_factory=lambda: {kind: {} for kind in Kind})
+    infos: dict[Change, _Ids] = field(default_factory=dict)
+    alone: dict[QueryableInfo, Sources] = field(default_factory=dict)
+    """What stands in the trees for keys that this face alone declared: the same for all."""
 
 
 class Declarations:
-    """All that faces declared, and sessions too as far as other faces may know it."""
+    """All that faces declared, and sessions too as far as other faces may know it.
+
+    There may be a million: what stands for each is small, and shared where it can be.
+    """
 
     __slots__ = ("_faces", "_trees")
 
@@ -69,42 +81,59 @@ class Declarations:
     def count(self, face: Face) -> int:
         """How many declarations of the face are alive."""
         mine = self._faces.get(face)
-        return 0 if mine is None else len(mine.keys)
+        if mine is None:
+            return 0
+        return max(sum(map(len, mine.keys.values())), len(mine.infos))
 
     def key(self, face: Face, kind: Kind, id: int) -> str | None:
         """The key that the face declared under this id."""
         mine = self._faces.get(face)
-        return None if mine is None else mine.keys.get((kind, id))
+        return None if mine is None else mine.keys[kind].get(id)
 
     def declare(
         self, face: Face, kind: Kind, id: int, key: str, info: QueryableInfo
     ) -> list[Change]:
         """Add a declaration, or say it again. An id that moves to another key leaves the old."""
-        mine = self._faces.setdefault(face, _OfFace())
+        mine = self._of(face)
         changes: list[Change] = []
-        old = mine.keys.get((kind, id))
+        keys = mine.keys[kind]
+        old = keys.get(id)
         if old is not None and old != key:
             changes += self.undeclare(face, kind, id)
         if old != key:
             face.chunks += chunks_of(key)
         change = Change(kind, key)
-        mine.keys[kind, id] = key
-        mine.infos.setdefault(change, {})[id] = info
+        keys[id] = key
+        mine.infos[change] = _with(mine.infos.get(change), id, info)
         if self._refresh(face, change):
             changes.append(change)
         return changes
 
+    def hold(self, face: Face, change: Change, info: QueryableInfo) -> list[Change]:
+        """Add a declaration that has no id, as routers make them, or say it again."""
+        mine = self._of(face)
+        if change not in mine.infos:
+            face.chunks += chunks_of(change.key)
+        mine.infos[change] = (0, info)
+        return [change] if self._refresh(face, change) else []
+
+    def held(self, face: Face) -> Iterator[Change]:
+        """What a face has declared."""
+        mine = self._faces.get(face)
+        return iter(()) if mine is None else iter(mine.infos)
+
     def undeclare(self, face: Face, kind: Kind, id: int) -> list[Change]:
         """Take a declaration back. The same key may still be declared under another id."""
         mine = self._faces.get(face)
-        key = None if mine is None else mine.keys.pop((kind, id), None)
+        key = None if mine is None else mine.keys[kind].pop(id, None)
         if mine is None or key is None:
             return []
         face.chunks -= chunks_of(key)
         change = Change(kind, key)
-        infos = mine.infos[change]
-        del infos[id]
-        if not infos:
+        left = mine.infos[change]
+        if isinstance(left, dict):
+            del left[id]
+        if not isinstance(left, dict) or not left:
             del mine.infos[change]
         return [change] if self._refresh(face, change) else []
 
@@ -113,8 +142,9 @@ class Declarations:
         mine = self._faces.get(face)
         if mine is None or change not in mine.infos:
             return []
-        for id in mine.infos.pop(change):
-            del mine.keys[change.kind, id]
+        ids = mine.infos.pop(change)
+        for id in ids if isinstance(ids, dict) else ids[:1]:
+            mine.keys[change.kind].pop(id, None)
             face.chunks -= chunks_of(change.key)
         self._refresh(face, change)
         return [change]
@@ -139,22 +169,57 @@ class Declarations:
         tree = self._trees[kind]
         return tree.items() if key is None else tree.intersecting(key)
 
+    def _of(self, face: Face) -> _OfFace:
+        mine = self._faces.get(face)
+        if mine is None:
+            mine = self._faces[face] = _OfFace()
+        return mine
+
     def _refresh(self, face: Face, change: Change) -> bool:
         """Bring the tree up to date for one face and key; whether that changed it."""
         tree = self._trees[change.kind]
         mine = self._faces.get(face)
-        info = None if mine is None else merge(mine.infos.get(change, {}).values())
+        ids = None if mine is None else mine.infos.get(change)
         sources = tree.get(change.key)
-        if info is None:
-            if sources is None or sources.pop(face, None) is None:
+        if mine is None or ids is None:
+            if sources is None or face not in sources:
                 return False
-            if not sources:
+            if len(sources) == 1:
                 tree.remove(change.key)
+                return True
+            if len(sources) > 2:
+                del sources[face]
+                return True
+            [(other, info)] = [entry for entry in sources.items() if entry[0] is not face]
+            tree.insert(change.key, self._alone(other, info))
             return True
-        if sources is None:
-            tree.insert(change.key, {face: info})
-            return True
-        if sources.get(face) == info:
+        merged = ids[1] if isinstance(ids, tuple) else merge(ids.values())
+        assert merged is not None
+        if sources is None or (len(sources) == 1 and face in sources):
+            if sources is not None and sources[face] == merged:
+                return False
+            tree.insert(change.key, self._alone(face, merged))
+        elif len(sources) == 1:
+            tree.insert(change.key, {**sources, face: merged})
+        elif sources.get(face) == merged:
             return False
-        sources[face] = info
+        else:
+            sources[face] = merged
         return True
+
+    def _alone(self, face: Face, info: QueryableInfo) -> Sources:
+        """One face as the sources of a key. Nobody changes it: it stands for many keys."""
+        mine = self._of(face)
+        sources = mine.alone.get(info)
+        if sources is None:
+            sources = mine.alone[info] = {face: info}
+        return sources
+
+
+def _with(ids: _Ids | None, id: int, info: QueryableInfo) -> _Ids:
+    if ids is None or (isinstance(ids, tuple) and ids[0] == id):
+        return id, info
+    if isinstance(ids, tuple):
+        return {ids[0]: ids[1], id: info}
+    ids[id] = info
+    return ids

@@ -30,8 +30,11 @@ class Region(Enum):
     """The sessions of this node: they declare and ask as a remote would, but without bytes."""
     CLIENTS = "clients"
     """Clients of this node, which hear each other through it."""
+    PEERS = "peers"
+    """Peers of this router, which hear each other without it."""
     NORTH = "north"
-    """The nodes beside or above this one, which hear each other without it."""
+    """The nodes beside or above this one. Peers hear each other without it; of routers, those that
+    lie in the right direction of a tree get what comes from the others."""
 
 
 @unique
@@ -65,7 +68,11 @@ class Relation:
     echoes: bool = False
     """It is told its own tokens too: its session counts on that."""
     gossips: bool = False
-    """Link state is told and heard."""
+    """Link state is told and heard, for peers to know of each other."""
+    gateway: bool = False
+    """It is a peer of this router: told of other peers, and asked which routers it has."""
+    routes: bool = False
+    """Both are routers: link state is told and heard, and declarations have a source."""
     multicast: bool = False
     """A group instead of a node: all data with whole keys, subscribers, and nothing else."""
 
@@ -101,10 +108,18 @@ class Face:
     _last_id: int = 0
     local: bool = field(init=False)
     """It is a session of this node."""
+    routes: bool = field(init=False)
+    """It is a router, and so is this node. One that is no neighbour is a face that is never sent
+    anything: it stands for what it declared."""
+    gateways: frozenset[ZenohId] = frozenset()
+    """The routers that a peer has, this one among them; none if it did not say."""
+    primary: bool = True
+    """Of the routers that a peer has, this one passes on between it and other routers."""
     _last_request_id: int = 0
 
     def __post_init__(self) -> None:
         self.local = self.relation.region is Region.LOCAL
+        self.routes = self.relation.routes
 
     def next_id(self) -> int:
         """For a declaration or an interest: one counter for all, never used again."""
@@ -122,6 +137,15 @@ class Face:
         if self is other:
             return False
         return relation.region is not other.relation.region or relation.relays
+
+    def carries(self, other: Face) -> bool:
+        """Whether data and queries of this face are for the other one, and for us to bring."""
+        if not self.reaches(other):
+            return False
+        # A router that a peer has hears it, and tells it, without us.
+        if self.routes:
+            return other.primary and self.zid not in other.gateways
+        return not other.routes or (self.primary and other.zid not in self.gateways)
 
     def __repr__(self) -> str:
         return f"<Face {self.id} {self.whatami.name} {self.zid} {self.relation.region.value}>"

@@ -10,16 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from zenwire.errors import DecodeError
 from zenwire.routing.outputs import NodeKnown
 from zenwire.routing.state import CONTROL, State
-from zenwire.wire.linkstate import (
-    OAM_LINKSTATE,
-    Link,
-    LinkState,
-    LinkStateList,
-    decode_linkstate,
-)
+from zenwire.wire.linkstate import OAM_LINKSTATE, Link, LinkState, LinkStateList
 from zenwire.wire.network import Oam
 from zenwire.wire.objects import encode
 from zenwire.wire.values import WhatAmI, ZenohId
@@ -95,18 +88,9 @@ class Gossip:
         for face in self._neighbours:
             self._tell(face, [self._self(links=face.whatami is WhatAmI.ROUTER, introduce=True)])
 
-    def receive(self, face: Face, message: Oam) -> None:
-        """OAM came from a face. Only link state from a neighbour that gossips means anything."""
-        neighbour = self._neighbours.get(face)
-        body = message.body
-        if neighbour is None or message.id != OAM_LINKSTATE or not isinstance(body, bytes):
-            self._state.counters.ignored_oam += 1
-            return
-        try:
-            told = decode_linkstate(body)
-        except DecodeError as error:
-            self._state.violation(face, f"link state: {error.fault.name}")
-            return
+    def receive(self, face: Face, told: LinkStateList) -> None:
+        """A neighbour tells of nodes."""
+        neighbour = self._neighbours[face]
         for entry in told.entries:
             self._hear(face, neighbour, entry)
 

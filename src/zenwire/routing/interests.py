@@ -11,7 +11,7 @@ from zenwire.routing.faces import chunks_of
 from zenwire.wire.values import InterestMode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
 
     from zenwire.routing.faces import Face
 
@@ -45,7 +45,9 @@ class KeySet:
 
     def touches(self, key: str) -> bool:
         """Whether any of the keys intersects this one."""
-        return self._all > 0 or next(self._tree.intersecting(key), None) is not None
+        if self._all or not len(self._tree):
+            return self._all > 0
+        return next(self._tree.intersecting(key), None) is not None
 
     def touching(self, key: str) -> Iterator[str]:
         """Those that intersect this one, without the unrestricted."""
@@ -100,6 +102,11 @@ class Interests:
 
     def __init__(self) -> None:
         self._faces: dict[Face, _OfFace] = {}
+
+    @property
+    def faces(self) -> Container[Face]:
+        """Those who ask for anything, or have done so."""
+        return self._faces
 
     def count(self, face: Face) -> int:
         mine = self._faces.get(face)

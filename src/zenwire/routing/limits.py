@@ -18,6 +18,8 @@ class Limits:
     aliases: int = 65_535
     declarations: int = 65_536
     """Subscribers, queryables and tokens together."""
+    sourced: int = 2**21
+    """Those that all other routers have, together."""
     interests: int = 4_096
     chunks: int = 524_288
     """Chunks of all keys that are declared or asked for: each has a place in a tree."""
@@ -30,7 +32,11 @@ class Limits:
     key_length: int = 4_096
     """Characters of a whole key expression that a face may declare, put, ask or answer."""
     nodes: int = 4_096
-    """Nodes that a face may tell of by link state."""
+    """Nodes that a face may tell of by link state; routers that there may be."""
+    links: int = 1_024
+    """Links kept of one router."""
+    all_links: int = 65_536
+    """Links kept of all routers: each costs time whenever the network changes."""
     locators: int = 32
     """Locators kept of one node."""
     routes: int = 65_536
@@ -54,12 +60,17 @@ class Counters:
     """Declarations from one who tells only what it is asked, and was not; or from a group."""
     ignored_interest: int = 0
     ignored_oam: int = 0
+    unknown_node: int = 0
+    """What came from a router that link state has not told of."""
+    off_tree: int = 0
+    """Data and queries of a router that came by another way than the one that leads here."""
     limit_aliases: int = 0
     limit_declarations: int = 0
     limit_interests: int = 0
     limit_pending_queries: int = 0
     limit_replies: int = 0
     limit_nodes: int = 0
+    limit_links: int = 0
     shared_memory: int = 0
     """Payloads that lie in shared memory, which this node does not have."""
     foreign_reply: int = 0

@@ -2,78 +2,92 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 from zenwire.keyexpr import validate
 from zenwire.routing.consolidation import parameter_names, resolve
+from zenwire.routing.faces import Locality
 from zenwire.wire.data import Err, Query
 from zenwire.wire.network import Request, Response, ResponseFinal
 from zenwire.wire.repeat import final_of, response_of
 from zenwire.wire.structs import ResponderId
-from zenwire.wire.values import WireExpr
+from zenwire.wire.values import CongestionControl, ConsolidationMode, QoS, QueryTarget, WireExpr
 
 if TYPE_CHECKING:
+    from zenwire.routing.faces import Face
+    from zenwire.routing.targets import Plan
     from zenwire.wire.data import Reply
-    from zenwire.wire.values import ConsolidationMode, QoS, QueryTarget, ZenohId
+    from zenwire.wire.values import ZenohId
 
-__all__ = ["Asking", "Prepared"]
+__all__ = ["QUERY_TIMEOUT", "Prepared", "Question", "question"]
+
+QUERY_TIMEOUT: Final = 10.0
+"""Seconds that a request without a timeout has."""
 
 _KEPT_MAX: Final = 4096
 """Of each kind. Whoever has more makes them anew."""
 _NOTHING: Final = Err(payload=b"")
 
 
-class Asking(NamedTuple):
-    """A query without a number and a value. ``mode`` is resolved."""
+@dataclass(slots=True, eq=False)
+class Question:
+    """What is asked, and how: made once, asked any number of times. ``mode`` is resolved."""
 
+    key: str
     message: Request
+    """Without a number and a value."""
     mode: ConsolidationMode
     anyke: bool
+    timeout: float
+    destination: Locality
+    generation: int = -1
+    """When ``plan`` was right."""
+    origin: Face | None = None
+    plan: Plan | None = None
+
+
+def question(
+    key: str,
+    parameters: str = "",
+    target: QueryTarget = QueryTarget.BEST_MATCHING,
+    consolidation: ConsolidationMode = ConsolidationMode.AUTO,
+    *,
+    timeout: float = QUERY_TIMEOUT,
+    budget: int | None = None,
+    qos: QoS = QoS.of(congestion_control=CongestionControl.BLOCK),  # noqa: B008 # frozen
+    allowed_destination: Locality = Locality.ANY,
+) -> Question:
+    """How to ask. KeyExprError for a key that is not canonical.
+
+    After ``timeout`` seconds it ends with an error `Timeout`. A ``budget`` bounds the replies that
+    are delivered.
+    """
+    validate(key)
+    mode = resolve(consolidation, parameters)
+    message = Request(
+        request_id=0,
+        key=WireExpr(0, key),
+        qos=qos,
+        target=target,
+        budget=budget,
+        timeout=round(timeout * 1000),
+        body=Query(consolidation=mode, parameters=parameters),
+    )
+    anyke = "_anyke" in parameter_names(parameters)
+    return Question(key, message, mode, anyke, timeout, allowed_destination)
 
 
 class Prepared:
-    """The queries and replies of one node."""
+    """The replies of one node."""
 
-    __slots__ = ("_asking", "_finals", "_responders", "_responses", "_zid")
+    __slots__ = ("_finals", "_responders", "_responses", "_zid")
 
     def __init__(self, zid: ZenohId) -> None:
         self._zid = zid
-        self._asking: dict[tuple[object, ...], Asking] = {}
         self._responders: dict[int, ResponderId] = {}
         self._responses: dict[tuple[str, int, int], Response] = {}
         self._finals: dict[int, ResponseFinal] = {}
-
-    def asking(
-        self,
-        key: str,
-        parameters: str,
-        target: QueryTarget,
-        consolidation: ConsolidationMode,
-        *,
-        timeout: float,
-        budget: int | None,
-        qos: QoS,
-    ) -> Asking:
-        """How to ask. KeyExprError for a key that is not canonical."""
-        # Enumerations are slow to hash.
-        name = key, parameters, int(target), int(consolidation), timeout, budget, qos.raw
-        asking = self._asking.get(name)
-        if asking is None:
-            validate(key)
-            _bound(self._asking)
-            mode = resolve(consolidation, parameters)
-            message = Request(
-                request_id=0,
-                key=WireExpr(0, key),
-                qos=qos,
-                target=target,
-                budget=budget,
-                timeout=round(timeout * 1000),
-                body=Query(consolidation=mode, parameters=parameters),
-            )
-            anyke = "_anyke" in parameter_names(parameters)
-            asking = self._asking[name] = Asking(message, mode, anyke)
-        return asking
 
     def responder(self, eid: int) -> ResponderId:
         """A queryable of this node."""

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Propagation"]
 
+_BEST: Final = QueryableInfo(complete=True, distance=0)
+"""No other info adds anything to it."""
 _NO_KEY: Final = WireExpr(0, "", Mapping.RECEIVER)
 """The reference writes U_QUERYABLE and U_TOKEN with a key that says nothing."""
 
@@ -59,7 +61,7 @@ class Propagation:
         changes = [Change(kind, key) for kind in Kind for key in self._keys(kind, None)]
         if face.relation.pushes:
             for change in changes:
-                if self._wanted(face, change) is not None:
+                if self._wanted(face, change, None, change) is not None:
                     self.wire_key(face, change.key)
         for change in changes:
             self._sync(face, change)
@@ -67,12 +69,19 @@ class Propagation:
     def drop(self, face: Face) -> None:
         self._told.pop(face, None)
 
-    def sync(self, change: Change) -> None:
-        """Tell every face what a change of declarations means for it."""
+    def sync(self, src: Face, change: Change) -> None:
+        """Tell every face what a change of the declarations of one means for it."""
+        gone = change.kind is Kind.TOKEN and not self._declarations.sources(change)
+        asking = self._interests.faces
         for face in self._state.remotes():
-            self._sync(face, change)
+            relation = face.relation
+            if not (relation.pushes or relation.multicast or face in asking):
+                continue
+            told = self._sync(face, change)
+            if gone and not told:
+                self._untold_token(src, face, change)
             for aggregate in self._interests.touched_aggregates(face, change):
-                self._sync(face, aggregate)
+                self._sync(face, aggregate, change)
 
     def answer(self, held: Held) -> None:
         """Tell a face the current declarations that its interest asks for."""
@@ -104,14 +113,16 @@ class Propagation:
         if told is None or held.face.relation.pushes:
             return
         for change in list(told):
-            if change.kind in held.kinds and self._wanted(held.face, change) is None:
+            if change.kind not in held.kinds:
+                continue
+            if self._wanted(held.face, change, None, change) is None:
                 del told[change]
 
-    def gone(self, key: str) -> None:
+    def gone(self, src: Face, key: str) -> None:
         """A token went that nobody had told us of: those who ask for tokens hear that."""
         change = Change(Kind.TOKEN, key)
         for face in self._state.remotes():
-            self._untold_token(face, change)
+            self._untold_token(src, face, change)
 
     def wire_key(self, face: Face, key: str) -> WireExpr:
         """How to write the key of a declaration or interest; declares an alias if it is time."""
@@ -121,7 +132,7 @@ class Propagation:
         found = face.aliases.exact(prefix, suffix)
         if found is not None:
             return found
-        if not (face.relation.pushes or self._interests.wants_alias(face, prefix)):
+        if not (face.relation.pushes or face.routes or self._interests.wants_alias(face, prefix)):
             return WireExpr(0, key)
         scope = face.aliases.declare(prefix)
         if scope is None:
@@ -130,23 +141,37 @@ class Propagation:
         self._send(face, DeclareKeyExpr(expr_id=scope, key=WireExpr(0, prefix)))
         return WireExpr(scope, suffix)
 
-    def _sync(self, face: Face, change: Change) -> None:
-        wanted = self._wanted(face, change)
+    def _sync(self, face: Face, change: Change, cause: Change | None = None) -> bool:
+        """Tell a face what is new of a key; whether there was anything to tell.
+
+        The key may be that of an aggregate: then the ``cause`` is among what that stands for.
+        """
         told = self._told.get(face, {}).get(change)
+        wanted = self._wanted(face, change, told, cause or change)
         if wanted is None:
             if told is not None:
                 del self._told[face][change]
                 if not face.relation.multicast:
                     self._send(face, _undeclaration(change.kind, told.id))
-            elif change.kind is Kind.TOKEN and not self._declarations.sources(change):
-                self._untold_token(face, change)
+                return True
         elif told is None or told.info != wanted:
             id = told.id if told is not None else self._new_id(face)
             self._tell(face, change, _Told(id, wanted), self._interests.pending(face, change))
+            return True
+        return False
+
+    def _untold_token(self, src: Face, face: Face, change: Change) -> None:
+        """The end of a token from before a face asked for those to come: by key, not by id."""
+        if self._concerns(src, face, change.kind) and self._interests.wants(face, change):
+            key = face.aliases.shortest(change.key)
+            self._send(face, UndeclareToken(id=0, key=key))
 
     def _answer(self, held: Held, change: Change) -> None:
         face = held.face
-        wanted = self._merged(face, change, aggregate=held.aggregate)
+        if held.aggregate:
+            wanted = self._aggregated(face, change, None, change)
+        else:
+            wanted = self._merged(face, change)
         if wanted is None:
             return
         if held.mode is InterestMode.CURRENT:
@@ -162,13 +187,9 @@ class Propagation:
         interest_id = None if held is None else held.id
         self._state.send(face, Declare(interest_id=interest_id, qos=CONTROL, body=body))
 
-    def _untold_token(self, face: Face, change: Change) -> None:
-        """The end of a token from before a face asked for those to come: by key, not by id."""
-        if self._interests.wants(face, change):
-            key = face.aliases.shortest(change.key)
-            self._send(face, UndeclareToken(id=0, key=key))
-
-    def _wanted(self, face: Face, change: Change) -> QueryableInfo | None:
+    def _wanted(
+        self, face: Face, change: Change, told: _Told | None, cause: Change
+    ) -> QueryableInfo | None:
         """What the face should know of this key, or None."""
         if face.relation.multicast:
             if change.kind is not Kind.SUBSCRIBER:
@@ -176,24 +197,43 @@ class Propagation:
         elif not face.relation.pushes and not self._interests.wants(face, change):
             if not self._interests.aggregates(face, change):
                 return None
-            return self._merged(face, change, aggregate=True)
-        return self._merged(face, change, aggregate=False)
+            return self._aggregated(face, change, told, cause)
+        return self._merged(face, change)
 
-    def _merged(self, face: Face, change: Change, *, aggregate: bool) -> QueryableInfo | None:
-        """What others declared, told to this face as one."""
+    def _merged(self, face: Face, change: Change) -> QueryableInfo | None:
+        """What others declared on this key, told to this face as one."""
+        sources = self._declarations.sources(change).items()
+        return merge([info for src, info in sources if self._concerns(src, face, change.kind)])
+
+    def _aggregated(
+        self, face: Face, change: Change, told: _Told | None, cause: Change
+    ) -> QueryableInfo | None:
+        """What others declared on keys that intersect this one, told to this face as one.
+
+        There may be a million of them, so it ends as soon as it cannot become more: one
+        declaration has changed, and either it alone makes more of what was told, or nothing does.
+        """
         kind, key = change
-        if not aggregate:
-            sources = self._declarations.sources(change)
-            return merge([info for src, info in sources.items() if self._concerns(src, face, kind)])
-        infos: list[QueryableInfo] = []
-        for found, sources in self._declarations.intersecting(kind, key):
-            whole = includes(found, key)
-            infos += [
-                QueryableInfo(info.complete and whole, info.distance)
-                for src, info in sources.items()
-                if self._concerns(src, face, kind)
-            ]
-        return merge(infos)
+        enough = _BEST
+        if told is not None:
+            part = self._merged(face, cause)
+            whole = part is not None and part.complete and includes(cause.key, key)
+            part = part and QueryableInfo(whole, part.distance)
+            better = told.info if part is None else merge([told.info, part])
+            if better != told.info:
+                return better
+            enough = told.info
+        merged: QueryableInfo | None = None
+        for found, _ in self._declarations.intersecting(kind, key):
+            part = self._merged(face, Change(kind, found))
+            if part is None:
+                continue
+            whole = part.complete and includes(found, key)
+            part = QueryableInfo(whole, part.distance)
+            merged = part if merged is None else merge([merged, part])
+            if kind is not Kind.QUERYABLE or merged in {enough, _BEST}:
+                break
+        return merged
 
     def _keys(self, kind: Kind, key: str | None) -> list[str]:
         """In order, so that the same declarations always make the same messages."""

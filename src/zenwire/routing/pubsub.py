@@ -6,7 +6,7 @@ change it. A sample whose key is an alias is found by the alias, without its tex
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from zenwire.keyexpr import validate
 from zenwire.routing.declarations import Change, Declarations, Kind
@@ -19,6 +19,7 @@ from zenwire.wire.repeat import with_body
 
 if TYPE_CHECKING:
     from zenwire.routing.faces import Face
+    from zenwire.routing.routers import Routers
     from zenwire.routing.state import State
     from zenwire.routing.upstream import Upstream
     from zenwire.wire.data import Del
@@ -40,10 +41,14 @@ class Route(NamedTuple):
     """Subscribers of the other sessions of this node."""
     prepared: dict[int, tuple[tuple[Push, tuple[Face, ...]], ...]]
     """By QoS, messages for `remote` that lack their bodies."""
+    node_id: int = 0
+    """Where they came in, as other routers are told. Such are not among others in `remote`."""
 
 
 _Written = tuple[int, str, "Mapping"]
-_NO_BODY = Put(payload=b"")
+_NO_BODY: Final = Put(payload=b"")
+_SOURCES: Final = 1024
+"""Faces, and ways from other routers, of which routes are kept at a time."""
 
 
 class PubSub:
@@ -54,19 +59,23 @@ class PubSub:
         "_by_key",
         "_declarations",
         "_generation",
+        "_routers",
         "_state",
         "_upstream",
         "subscribers",
     )
 
-    def __init__(self, state: State, declarations: Declarations, upstream: Upstream) -> None:
+    def __init__(
+        self, state: State, declarations: Declarations, upstream: Upstream, routers: Routers
+    ) -> None:
         self._state = state
+        self._routers = routers
         self._declarations = declarations
         self._upstream = upstream
         self.subscribers: Entities[LocalSubscriber] = Entities()
         self._generation = 0
         self._by_key: dict[Face, dict[str, Route]] = {}
-        self._by_expr: dict[Face, dict[_Written, Route]] = {}
+        self._by_expr: dict[Face | tuple[Face, Face], dict[_Written, Route]] = {}
 
     def publish(
         self,
@@ -104,7 +113,10 @@ class PubSub:
         if type(body) is Put and body.shm:
             self._state.counters.shared_memory += 1
             return
-        route = self._incoming(face, push.key)
+        if face.routes:
+            route = self._incoming_routed(face, push)
+        else:
+            route = self._incoming(face, face, push.key)
         if route is None:
             return
         stack = push.timestamp_stack
@@ -129,12 +141,21 @@ class PubSub:
         self._by_key.pop(face, None)
         self._by_expr.pop(face, None)
 
-    def _incoming(self, face: Face, expr: WireExpr) -> Route | None:
+    def _incoming_routed(self, face: Face, push: Push) -> Route | None:
+        """Of a router: where it goes depends on where it came in."""
+        src = self._routers.source(face, push.node_id)
+        return None if src is None else self._incoming(face, src, push.key)
+
+    def _incoming(self, face: Face, src: Face, expr: WireExpr) -> Route | None:
         if self._generation != self._state.generation:
             self._refresh()
-        routes = self._by_expr.get(face)
+        via = face if src is face else (face, src)
+        routes = self._by_expr.get(via)
         if routes is None:
-            routes = self._by_expr[face] = {}
+            if src is not face and len(self._by_expr) >= _SOURCES:
+                self._by_expr.clear()
+                self._by_key.clear()
+            routes = self._by_expr[via] = {}
         written = expr.scope, expr.suffix, expr.mapping
         route = routes.get(written)
         if route is None:
@@ -143,7 +164,7 @@ class PubSub:
                 return None
             if len(routes) >= self._state.limits.routes:
                 routes.clear()
-            route = routes[written] = self.route(face, key)
+            route = routes[written] = self.route(src, key)
         return route
 
     def _refresh(self) -> None:
@@ -156,7 +177,11 @@ class PubSub:
         faces: dict[Face, None] = {}
         for _, sources in self._declarations.intersecting(Kind.SUBSCRIBER, key):
             for face in sources:
-                if not face.local and src.reaches(face):
+                if face.routes:
+                    hop = self._routers.hop(src, face) if src.routes or src.carries(face) else None
+                    if hop is not None:
+                        faces[hop] = None
+                elif not face.local and src.carries(face):
                     faces[face] = None
         change = Change(Kind.SUBSCRIBER, key)
         for face in self._state.remotes():
@@ -164,17 +189,18 @@ class PubSub:
                 multicast = face.relation.multicast
                 if multicast or unfiltered(self._upstream, face, change):
                     faces[face] = None
-        written: dict[WireExpr, list[Face]] = {}
+        written: dict[tuple[WireExpr, bool], list[Face]] = {}
         for face in sorted(faces, key=lambda face: face.id):
-            written.setdefault(face.aliases.shortest(key), []).append(face)
+            written.setdefault((face.aliases.shortest(key), face.routes), []).append(face)
         own: list[int] = []
         others: list[int] = []
         for subscriber in self.subscribers.intersecting(key):
             local = subscriber.session is src
             if subscriber.origin.reaches(local=local):
                 (own if local else others).append(subscriber.id)
-        remote = tuple((expr, tuple(faces)) for expr, faces in written.items())
-        return Route(key, remote, tuple(sorted(own)), tuple(sorted(others)), {})
+        remote = tuple((expr, tuple(faces)) for (expr, _), faces in written.items())
+        node_id = self._routers.number(src)
+        return Route(key, remote, tuple(sorted(own)), tuple(sorted(others)), {}, node_id)
 
     def _forward(
         self,
@@ -187,14 +213,26 @@ class PubSub:
         add = self._state.outputs.append
         if timestamp_stack is not None:
             for expr, faces in route.remote:
-                push = Push(key=expr, qos=qos, timestamp_stack=timestamp_stack, body=body)
+                node_id = route.node_id if faces[0].routes else 0
+                push = Push(
+                    key=expr, qos=qos, node_id=node_id, timestamp_stack=timestamp_stack, body=body
+                )
                 for face in faces:
                     add(send_of(face, push, reliable))
             return
         prepared = route.prepared.get(qos.raw)
         if prepared is None:
             prepared = route.prepared[qos.raw] = tuple(
-                (Push(key=expr, qos=qos, body=_NO_BODY), faces) for expr, faces in route.remote
+                (
+                    Push(
+                        key=expr,
+                        qos=qos,
+                        node_id=route.node_id if faces[0].routes else 0,
+                        body=_NO_BODY,
+                    ),
+                    faces,
+                )
+                for expr, faces in route.remote
             )
         for like, faces in prepared:
             push = with_body(like, body)

@@ -7,7 +7,7 @@ is done: finished, dead, or out of time. Then its origin gets one final.
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from zenwire.errors import ZError
@@ -15,24 +15,22 @@ from zenwire.keyexpr import intersects, validate
 from zenwire.routing.consolidation import Consolidation, parameter_names
 from zenwire.routing.faces import Face, Locality
 from zenwire.routing.outputs import QueryFinished, QueryReceived, ReplyReceived
-from zenwire.routing.prepared import Prepared
+from zenwire.routing.prepared import QUERY_TIMEOUT, Prepared
 from zenwire.wire.data import Del, Err, Put, Query, Reply
 from zenwire.wire.encoding import Encoding
 from zenwire.wire.network import Request, Response, ResponseFinal
 from zenwire.wire.repeat import request_of
 from zenwire.wire.structs import ResponderId
-from zenwire.wire.values import QueryTarget
 
 if TYPE_CHECKING:
+    from zenwire.routing.prepared import Question
+    from zenwire.routing.routers import Routers
     from zenwire.routing.state import State
-    from zenwire.routing.targets import Targets
+    from zenwire.routing.targets import Plan, Targets
     from zenwire.wire.structs import QueryBody, SourceInfo, TimestampStack
-    from zenwire.wire.values import ConsolidationMode, QoS
+    from zenwire.wire.values import QoS
 
-__all__ = ["QUERY_TIMEOUT", "Queries", "timeout_error"]
-
-QUERY_TIMEOUT: Final = 10.0
-"""Seconds that a request without a timeout has."""
+__all__ = ["Queries", "timeout_error"]
 
 _TIMEOUT: Final = b"Timeout"
 
@@ -43,30 +41,63 @@ def timeout_error(query: int, qos: QoS) -> ReplyReceived:
     return ReplyReceived(query, "", body, None, qos)
 
 
-@dataclass(slots=True, eq=False)
 class Pending:
     """A query of a face. For a session, ``request_id`` is the id that it knows."""
 
-    origin: Face
-    request_id: int
-    key: str
-    message: Request
-    deadline: float
-    anyke: bool
-    size: int = 0
-    consolidation: Consolidation | None = None
-    branches: dict[tuple[Face, int], Branch] = field(default_factory=dict)
-    done: bool = False
+    __slots__ = (
+        "answers",
+        "anyke",
+        "branches",
+        "consolidation",
+        "deadline",
+        "done",
+        "key",
+        "message",
+        "node_id",
+        "origin",
+        "request_id",
+        "size",
+    )
+
+    def __init__(
+        self,
+        origin: Face,
+        request_id: int,
+        key: str,
+        message: Request,
+        *,
+        deadline: float,
+        anyke: bool,
+        size: int = 0,
+        consolidation: Consolidation | None = None,
+        node_id: int = 0,
+    ) -> None:
+        self.origin = origin
+        self.request_id = request_id
+        self.key = key
+        self.message = message
+        self.deadline = deadline
+        self.anyke = anyke
+        self.size = size
+        self.consolidation = consolidation
+        self.node_id = node_id
+        self.answers = 0
+        self.branches: dict[tuple[Face, int], Branch] = {}
+        self.done = False
 
 
-@dataclass(slots=True, eq=False)
 class Branch:
     """A query on its way to one face. For a session, ``open`` are queryables not finished yet."""
 
-    pending: Pending
-    face: Face
-    id: int
-    open: set[int] = field(default_factory=set)
+    __slots__ = ("face", "id", "open", "pending")
+
+    def __init__(
+        self, pending: Pending, face: Face, number: int, queryables: tuple[int, ...] = ()
+    ) -> None:
+        self.pending = pending
+        self.face = face
+        self.id = number
+        self.open = queryables
 
 
 class Queries:
@@ -79,13 +110,15 @@ class Queries:
         "_forwarded",
         "_live",
         "_prepared",
+        "_routers",
         "_serial",
         "_state",
         "targets",
     )
 
-    def __init__(self, state: State, targets: Targets) -> None:
+    def __init__(self, state: State, targets: Targets, routers: Routers) -> None:
         self._state = state
+        self._routers = routers
         self.targets = targets
         self._prepared = Prepared(state.zid)
         self._asked: dict[Face, dict[int, Pending]] = {}
@@ -104,36 +137,44 @@ class Queries:
     def ask(
         self,
         session: Face,
-        key: str,
+        question: Question,
         now: float,
         *,
-        parameters: str,
-        target: QueryTarget,
-        consolidation: ConsolidationMode,
-        timeout: float,
-        budget: int | None,
-        qos: QoS,
-        destination: Locality,
-        value: QueryBody | None,
-        attachment: bytes | None,
-        source_info: SourceInfo | None,
-        timestamp_stack: TimestampStack | None,
+        value: QueryBody | None = None,
+        attachment: bytes | None = None,
+        source_info: SourceInfo | None = None,
+        timestamp_stack: TimestampStack | None = None,
     ) -> int:
-        """A session asks. KeyExprError for a key that is not canonical."""
-        id = self._state.next_entity_id()
-        message, mode, anyke = self._prepared.asking(
-            key, parameters, target, consolidation, timeout=timeout, budget=budget, qos=qos
-        )
+        """A session asks."""
+        state = self._state
+        id = state.next_entity_id()
+        key, message = question.key, question.message
         if value or attachment is not None or source_info or timestamp_stack:
             body = replace(message.body, source_info=source_info, body=value, attachment=attachment)
             message = replace(message, timestamp_stack=timestamp_stack, body=body)
-        pending = Pending(session, id, key, message, now + timeout, anyke)
-        accept = None if anyke else key
-        state = self._state
-        pending.consolidation = Consolidation(
-            mode, accept, budget, state.counters, state.limits.replies
+        accept = None if question.anyke else key
+        consolidation = Consolidation(
+            question.mode, accept, message.budget, state.counters, state.limits.replies
         )
-        self._start(pending, destination)
+        pending = Pending(
+            session,
+            id,
+            key,
+            message,
+            deadline=now + question.timeout,
+            anyke=question.anyke,
+            consolidation=consolidation,
+        )
+        plan = question.plan
+        if (
+            plan is None
+            or question.generation != state.generation
+            or question.origin is not session
+        ):
+            plan = self.targets.plan(session, key, message.target, question.destination)
+            question.generation, question.origin = state.generation, session
+            question.plan = plan
+        self._start(pending, plan)
         return id
 
     def request(self, face: Face, message: Request, now: float) -> None:
@@ -155,6 +196,13 @@ class Queries:
         if message.body.shm:
             counters.shared_memory += 1
             key = None
+        src, node_id = face, 0
+        if face.routes and key is not None:
+            far = self._routers.source(face, message.node_id)
+            if far is None:
+                key = None
+            else:
+                src, node_id = far, self._routers.number(far)
         if key is None:
             self._send_final(face, message)
             return
@@ -164,9 +212,12 @@ class Queries:
         timeout = QUERY_TIMEOUT if message.timeout is None else message.timeout / 1000
         parameters = message.body.parameters
         anyke = bool(parameters) and "_anyke" in parameter_names(parameters)
-        pending = Pending(face, message.request_id, key, message, now + timeout, anyke, size)
+        number, deadline = message.request_id, now + timeout
+        pending = Pending(
+            face, number, key, message, deadline=deadline, anyke=anyke, size=size, node_id=node_id
+        )
         face.asking += size
-        self._start(pending, Locality.REMOTE)
+        self._start(pending, self.targets.plan(src, key, message.target, Locality.REMOTE))
 
     def response(self, face: Face, message: Response) -> None:
         """A face answers."""
@@ -234,7 +285,7 @@ class Queries:
         branch = self._answering.get(query)
         if branch is None or branch.face is not session:
             return
-        branch.open.discard(queryable)
+        branch.open = tuple(one for one in branch.open if one != queryable)
         if not branch.open:
             self._end(branch)
 
@@ -260,10 +311,9 @@ class Queries:
         while (deadline := self.deadline) is not None and deadline <= now:
             self._expire(heapq.heappop(self._deadlines)[2])
 
-    def _start(self, pending: Pending, destination: Locality) -> None:
+    def _start(self, pending: Pending, plan: Plan) -> None:
         """Send it along all branches; without any it is finished at once."""
         origin = pending.origin
-        plan = self.targets.plan(origin, pending.key, pending.message.target, destination)
         asked = self._asked.get(origin)
         if asked is None:
             asked = self._asked[origin] = {}
@@ -291,7 +341,7 @@ class Queries:
 
     def _serve(self, pending: Pending, session: Face, queryables: tuple[int, ...]) -> QueryReceived:
         query = self._state.next_entity_id()
-        branch = Branch(pending, session, query, set(queryables))
+        branch = Branch(pending, session, query, queryables)
         pending.branches[session, query] = branch
         self._answering[query] = branch
         message = pending.message
@@ -316,6 +366,8 @@ class Queries:
             id = face.next_request_id()
         pending.branches[face, id] = forwarded[id] = Branch(pending, face, id)
         request = request_of(pending.message, id, face.aliases.shortest(pending.key))
+        if pending.node_id and face.routes:
+            request = replace(request, node_id=pending.node_id)
         self._state.send(face, request)
 
     def _answer(
@@ -333,6 +385,12 @@ class Queries:
             if timestamp_stack is not None:
                 response = replace(response, timestamp_stack=timestamp_stack)
             self._state.send(pending.origin, response)
+            pending.answers += 1
+            if pending.answers == pending.message.budget:
+                # The asker wants no more; what still comes is nobody's.
+                for branch in list(pending.branches.values()):
+                    self._forget(branch)
+                self._finish(pending)
             return
         inner = body.body if isinstance(body, Reply) else body
         reply = ReplyReceived(pending.request_id, key, inner, responder, qos, timestamp_stack)
@@ -352,9 +410,11 @@ class Queries:
             self._forget(branch)
         if pending.consolidation is None:
             for branch in silent:
-                responder = ResponderId(zid=branch.face.zid, eid=0)
-                self._answer(pending, "", Err(payload=_TIMEOUT), responder, None)
-            self._finish(pending)
+                if not pending.done:
+                    responder = ResponderId(zid=branch.face.zid, eid=0)
+                    self._answer(pending, "", Err(payload=_TIMEOUT), responder, None)
+            if not pending.done:
+                self._finish(pending)
         else:
             self._finish(pending, timed_out=True)
 

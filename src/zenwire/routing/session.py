@@ -20,10 +20,8 @@ from zenwire.routing.local import (
     LocalToken,
     Matcher,
 )
-from zenwire.routing.queries import QUERY_TIMEOUT
+from zenwire.routing.prepared import QUERY_TIMEOUT
 from zenwire.wire.values import (
-    CongestionControl,
-    ConsolidationMode,
     InterestMode,
     QoS,
     QueryableInfo,
@@ -32,6 +30,8 @@ from zenwire.wire.values import (
 
 if TYPE_CHECKING:
     from zenwire.routing.core import Core
+    from zenwire.routing.prepared import Question
+    from zenwire.routing.pubsub import Route
     from zenwire.wire.data import Del, Err, Put
     from zenwire.wire.structs import QueryBody, SourceInfo, TimestampStack
 
@@ -135,6 +135,12 @@ class Session:
             raise ZError(f"this session has no publisher or querier with the id {id}")
         return entity.matching
 
+    def route(self, key: str) -> Route:
+        """Where samples of this session on a key go, until `State.generation` changes."""
+        validate(key)
+        self._open()
+        return self._core.pubsub.route(self.face, key)
+
     def push(
         self,
         key: str,
@@ -160,38 +166,21 @@ class Session:
 
     def query(
         self,
-        key: str,
+        asked: Question,
         now: float,
         *,
-        parameters: str = "",
-        target: QueryTarget = QueryTarget.BEST_MATCHING,
-        consolidation: ConsolidationMode = ConsolidationMode.AUTO,
-        timeout: float = QUERY_TIMEOUT,
-        budget: int | None = None,
-        qos: QoS = QoS.of(congestion_control=CongestionControl.BLOCK),  # noqa: B008 # frozen
-        allowed_destination: Locality = Locality.ANY,
         value: QueryBody | None = None,
         attachment: bytes | None = None,
         source_info: SourceInfo | None = None,
         timestamp_stack: TimestampStack | None = None,
     ) -> int:
-        """Ask. Replies come as `ReplyReceived`, then `QueryFinished`, once.
-
-        After ``timeout`` seconds it ends with an error `Timeout`. A ``budget`` bounds the
-        replies that are delivered.
-        """
-        self._open()
+        """Ask. Replies come as `ReplyReceived`, then `QueryFinished`, once."""
+        if not self.face.alive:
+            self._open()
         return self._core.queries.ask(
             self.face,
-            key,
+            asked,
             now,
-            parameters=parameters,
-            target=target,
-            consolidation=consolidation,
-            timeout=timeout,
-            budget=budget,
-            qos=qos,
-            destination=allowed_destination,
             value=value,
             attachment=attachment,
             source_info=source_info,
@@ -258,14 +247,15 @@ class Session:
         self._entities[entity.id] = entity
         core.state.stale()
         if origin.reaches(local=False):
-            core.apply(core.declarations.declare(self.face, kind, entity.id, entity.key, info))
+            changes = core.declarations.declare(self.face, kind, entity.id, entity.key, info)
+            core.apply(self.face, changes)
         # A session matches itself, which no declaration says.
         core.matching.changed(Change(kind, entity.key))
 
     def _undeclare(self, entity: Entity, kind: Kind) -> None:
         core = self._core
         core.state.stale()
-        core.apply(core.declarations.undeclare(self.face, kind, entity.id))
+        core.apply(self.face, core.declarations.undeclare(self.face, kind, entity.id))
         core.matching.changed(Change(kind, entity.key))
 
     def _declare_matcher(

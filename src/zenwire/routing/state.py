@@ -27,6 +27,7 @@ class State:
 
     __slots__ = (
         "_entity_id",
+        "_face_id",
         "_resolved",
         "counters",
         "faces",
@@ -48,6 +49,7 @@ class State:
         """Something has to end earlier than what was to end first, perhaps."""
         self.outputs: list[Output] = []
         self._entity_id = 0
+        self._face_id = 0
         self._resolved: tuple[Face | None, WireExpr | None, int, str] = (None, None, 0, "")
 
     def take(self) -> list[Output]:
@@ -74,6 +76,11 @@ class State:
     def remotes(self) -> Iterator[Face]:
         """All faces but the sessions of this node, oldest first."""
         return (face for face in self.faces.values() if not face.local)
+
+    def next_face_id(self) -> int:
+        """For faces: those who came first have the smaller ones."""
+        self._face_id += 1
+        return self._face_id
 
     def next_entity_id(self) -> int:
         """For what sessions declare and ask. Unique in this node."""

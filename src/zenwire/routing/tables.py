@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from zenwire.keyexpr import is_canonical
 from zenwire.routing.core import Core
 from zenwire.routing.declarations import Change, Kind
 from zenwire.routing.faces import LOCAL, MULTICAST, Face, Relation, Role, chunks_of
@@ -34,10 +35,12 @@ from zenwire.wire.network import (
 from zenwire.wire.values import CloseReason, InterestMode, QueryableInfo, WhatAmI, ZenohId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
+    from zenwire.routing.pubsub import Route
     from zenwire.routing.state import State
     from zenwire.wire.locator import Locator
+    from zenwire.wire.values import WireExpr
 
 __all__ = ["Tables"]
 
@@ -62,6 +65,8 @@ class Tables:
 
     Whatever is called, `outputs` gives what is to be done about it, in order. Times are seconds
     of any clock that does not go back. Nothing that a neighbour sends raises an exception.
+    ``life`` must be greater each time that a router with the same id starts: others believe what
+    it says of itself by a number that begins there.
     """
 
     def __init__(
@@ -71,8 +76,9 @@ class Tables:
         *,
         limits: Limits | None = None,
         locators: Iterable[Locator] = (),
+        life: int = 1,
     ) -> None:
-        self._core = Core(zid, role, limits or Limits(), locators)
+        self._core = Core(zid, role, limits or Limits(), locators, life)
 
     @property
     def role(self) -> Role:
@@ -93,7 +99,13 @@ class Tables:
         """When `tick` is due, or None."""
         core = self._core
         core.state.sooner = False
-        times = core.queries.deadline, core.upstream.deadline, core.liveliness.deadline
+        times = (
+            core.queries.deadline,
+            core.upstream.deadline,
+            core.liveliness.deadline,
+            core.routers.deadline,
+            None if core.sourced is None else core.sourced.deadline,
+        )
         return min((time for time in times if time is not None), default=None)
 
     @property
@@ -111,6 +123,12 @@ class Tables:
         """What it works on: whoever asks often whether there are outputs looks there."""
         return self._core.state
 
+    def declared(self) -> Iterator[tuple[Kind, str, Face]]:
+        """What neighbours have declared: its kind, its key, and who did."""
+        for kind in Kind:
+            for key, sources in self._core.declarations.intersecting(kind, None):
+                yield from ((kind, key, face) for face in sources if not face.local)
+
     def outputs(self) -> list[Output]:
         """What is to be done since the last call. The caller does it in this order."""
         return self._core.state.take()
@@ -118,7 +136,7 @@ class Tables:
     def session(self) -> Session:
         """A new session of this node, with entities of its own."""
         core = self._core
-        face = Face(core.next_face_id(), core.state.zid, core.role.whatami, LOCAL)
+        face = Face(core.state.next_face_id(), core.state.zid, core.role.whatami, LOCAL)
         core.state.faces[face.id] = face
         core.state.stale()
         return Session(core, face)
@@ -140,14 +158,20 @@ class Tables:
         if relation is None:
             relation = MULTICAST if multicast else core.role.relations.get(whatami)
         if relation is None:
-            face = Face(core.next_face_id(), zid, whatami, Relation(LOCAL.region), alive=False)
+            face = Face(
+                core.state.next_face_id(), zid, whatami, Relation(LOCAL.region), alive=False
+            )
             why = f"a {core.role.whatami.name.lower()} has no {whatami.name.lower()}s"
             core.state.emit(CloseFace(face, CloseReason.GENERIC, why))
             return face
-        face = Face(core.next_face_id(), zid, whatami, relation)
+        face = Face(core.state.next_face_id(), zid, whatami, relation)
         core.state.faces[face.id] = face
         core.state.stale()
         core.gossip.start(face)
+        if relation.gateway:
+            core.gateway.start(face)
+        if relation.routes:
+            core.routers.start(face, now)
         core.upstream.start(face, now)
         core.propagation.start(face)
         if relation.introduces:
@@ -158,6 +182,20 @@ class Tables:
         """The neighbour is gone. All its state is void; if it returns, it is a new face."""
         if face.alive and not face.local:
             self._core.remove(face)
+
+    def route(self, face: Face, expr: WireExpr) -> Route | None:
+        """Where samples go that a face sends with this key, until `State.generation` changes.
+
+        None if `receive` would refuse the key, which counts it.
+        """
+        core = self._core
+        if face.routes:
+            # It depends on where it came in, too.
+            return None
+        key = face.aliases.resolve(expr)
+        if key is None or len(key) > core.state.limits.key_length or not is_canonical(key):
+            return None
+        return core.pubsub.route(face, key)
 
     def receive(
         self, face: Face, message: NetworkMessage, now: float, *, reliable: bool = True
@@ -182,7 +220,7 @@ class Tables:
         elif isinstance(message, Interest):
             self._interest(face, message, now)
         else:
-            core.gossip.receive(face, message)  # type: ignore[arg-type] # Oam is what is left
+            core.oam(face, message, now)  # type: ignore[arg-type] # Oam is what is left
 
     def tick(self, now: float) -> None:
         """Time has passed: end what is out of time."""
@@ -190,10 +228,22 @@ class Tables:
         core.queries.tick(now)
         core.liveliness.tick(now)
         core.answered(core.upstream.tick(now))
+        calm = core.routers.tick(now)
+        if core.sourced is not None:
+            if calm:
+                core.sourced.rebuilt(now)
+            if core.sourced.deadline is not None:
+                core.sourced.tick()
 
     def set_locators(self, locators: Iterable[Locator]) -> None:
         """Where this node is reached, to be told by gossip; without loopback addresses."""
-        self._core.gossip.set_locators(locators)
+        told = tuple(locators)
+        self._core.gossip.set_locators(told)
+        self._core.routers.set_locators(told)
+
+    def set_weights(self, weights: Mapping[ZenohId, int]) -> None:
+        """How long the links of a router to others are: 1 to 65535, 100 if it is not said."""
+        self._core.routers.set_weights(weights)
 
     def _declare(self, face: Face, message: Declare) -> None:
         body = message.body
@@ -201,9 +251,15 @@ class Tables:
             # It gets all data anyway, and its ids are all 0.
             self.counters.ignored_declaration += 1
         elif isinstance(body, DeclareSubscriber | DeclareQueryable | DeclareToken):
-            self._declare_entity(face, message.interest_id, body)
+            if face.routes:
+                self._declare_sourced(face, message.node_id, body)
+            else:
+                self._declare_entity(face, message.interest_id, body)
         elif isinstance(body, UndeclareSubscriber | UndeclareQueryable | UndeclareToken):
-            self._undeclare_entity(face, body)
+            if face.routes:
+                self._undeclare_sourced(face, message.node_id, body)
+            else:
+                self._undeclare_entity(face, body)
         elif isinstance(body, DeclareKeyExpr):
             self._declare_alias(face, body)
         elif isinstance(body, UndeclareKeyExpr):
@@ -214,6 +270,31 @@ class Tables:
         else:
             assert isinstance(body, DeclareFinal)
             self._final(face, message.interest_id)
+
+    def _declare_sourced(
+        self, face: Face, number: int, body: DeclareSubscriber | DeclareQueryable | DeclareToken
+    ) -> None:
+        core = self._core
+        key = core.state.key_of(face, body.key)
+        if key is not None and core.sourced is not None:
+            info = body.info if isinstance(body, DeclareQueryable) else _NO_INFO
+            change = Change(_DECLARED[type(body)], key)
+            core.apply(face, core.sourced.declare(face, number, change, info))
+
+    def _undeclare_sourced(
+        self,
+        face: Face,
+        number: int,
+        body: UndeclareSubscriber | UndeclareQueryable | UndeclareToken,
+    ) -> None:
+        core = self._core
+        if body.key is None:
+            self.counters.unknown_undeclare += 1
+            return
+        key = core.state.key_of(face, body.key)
+        if key is not None and core.sourced is not None:
+            change = Change(_UNDECLARED[type(body)], key)
+            core.apply(face, core.sourced.undeclare(face, number, change))
 
     def _declare_alias(self, face: Face, body: DeclareKeyExpr) -> None:
         core, counters = self._core, self.counters
@@ -263,7 +344,7 @@ class Tables:
             counters.limit_declarations += 1
             return
         info = body.info if isinstance(body, DeclareQueryable) else _NO_INFO
-        core.apply(core.declarations.declare(face, kind, body.id, key, info))
+        core.apply(face, core.declarations.declare(face, kind, body.id, key, info))
 
     def _undeclare_entity(
         self, face: Face, body: UndeclareSubscriber | UndeclareQueryable | UndeclareToken
@@ -271,7 +352,7 @@ class Tables:
         core = self._core
         kind = _UNDECLARED[type(body)]
         if core.declarations.key(face, kind, body.id) is not None:
-            core.apply(core.declarations.undeclare(face, kind, body.id))
+            core.apply(face, core.declarations.undeclare(face, kind, body.id))
             return
         key = body.key
         if kind is Kind.TOKEN and key is not None and (key.scope or key.suffix):
@@ -287,10 +368,10 @@ class Tables:
         change = Change(Kind.TOKEN, key)
         sources = core.declarations.sources(change)
         if face in sources:
-            core.apply(core.declarations.withdraw(face, change))
+            core.apply(face, core.declarations.withdraw(face, change))
         elif not sources:
             core.liveliness.gone(key)
-            core.propagation.gone(key)
+            core.propagation.gone(face, key)
 
     def _final(self, face: Face, interest_id: int | None) -> None:
         core = self._core

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from zenwire.routing.faces import Face, Region
+    from zenwire.routing.routers import Routers
     from zenwire.routing.state import State
     from zenwire.routing.upstream import Upstream
 
@@ -50,13 +51,17 @@ class Targets:
         "_generation",
         "_own",
         "_plans",
+        "_routers",
         "_state",
         "_upstream",
         "queryables",
     )
 
-    def __init__(self, state: State, declarations: Declarations, upstream: Upstream) -> None:
+    def __init__(
+        self, state: State, declarations: Declarations, upstream: Upstream, routers: Routers
+    ) -> None:
         self._state = state
+        self._routers = routers
         self._declarations = declarations
         self._upstream = upstream
         self.queryables: Entities[LocalQueryable] = Entities()
@@ -147,11 +152,17 @@ class Targets:
         for declared, sources in self._declarations.intersecting(Kind.QUERYABLE, key):
             whole = includes(declared, key)
             for face, info in sources.items():
-                if not src.reaches(face) or face.relation.multicast:
-                    continue
-                candidate = found.setdefault(face, _Candidate(face))
                 # A session is nearer than any neighbour.
                 distance = info.distance + (not face.local)
+                hop: Face | None = face
+                if face.routes:
+                    hop = self._routers.hop(src, face) if src.routes or src.carries(face) else None
+                    distance = self._routers.distance(face)
+                elif not src.carries(face) or face.relation.multicast:
+                    continue
+                if hop is None:
+                    continue
+                candidate = found.setdefault(hop, _Candidate(hop))
                 if info.complete and whole:
                     candidate.complete = True
                     candidate.distance = min(candidate.distance, distance)

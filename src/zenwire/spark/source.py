@@ -44,7 +44,7 @@ _INDEXED_MAX: Final = 16
 
 
 def register(spark: SparkSession) -> None:
-    """For sessions that do not find ``pyspark_zenoh`` by themselves, such as Spark Connect's."""
+    """For sessions that do not find ``pyspark_zenoh_capture`` by themselves, such as Spark Connect's."""
     spark.dataSource.register(CaptureSource)
 
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["Declared", "Entity", "Receiving"]
 
 T = TypeVar("T")
-H = TypeVar("H")
 
 
 class Declared:
@@ -114,7 +113,7 @@ class Receiving(Declared, Generic[T]):
 
     def _readable(self, call: str) -> Any:
         if self._handler is None:
-            what = type(self._inner).__name__.lower()
+            what: str = self._inner.WHAT
             raise ZError(
                 f"{what}.{call}: this {what} has a callback, which gets everything; "
                 "declare it without one to read from it"

@@ -9,9 +9,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, cast
 
 from zenwire.api.channel import NOTHING, Channel
+from zenwire.api.columnar import Columnar
 from zenwire.api.handlers import DEFAULT_CAPACITY as _DEFAULT_CAPACITY
-from zenwire.api.handlers import Callback, DefaultHandler, FifoChannel, IntoHandler, Overflow
+from zenwire.api.handlers import (
+    Callback,
+    DefaultHandler,
+    FifoChannel,
+    IntoHandler,
+    Overflow,
+)
 from zenwire.api.query import Query
+from zenwire.api.rows import RowSample
 from zenwire.api.values import Reply, ReplyError, Sample
 from zenwire.errors import ChannelClosed, ForkedSession, ZError
 from zenwire.sync.workers import Strand
@@ -118,6 +126,8 @@ def _size(item: Any) -> int:
         if isinstance(result, ReplyError):
             return _ITEM + len(result.payload)
         item = result
+    if isinstance(item, RowSample):
+        return _ITEM + item.size
     if isinstance(item, Sample):
         body = item.body
         payload = len(body.payload) if isinstance(body, Put) else 0
@@ -165,11 +175,14 @@ class Reading(Generic[T]):
         self._failed = failed
         self._receiver: Any = None
         self._callback: Callback[T] | None = None
-        self.into: IntoHandler[Any] = self._into(handler)
+        # Any: whichever of the kinds it is.
+        self.into: Any = self._into(handler)
 
     def _into(self, handler: IntoHandler[T]) -> IntoHandler[Any]:
         if handler is None or isinstance(handler, DefaultHandler):
             return Roomy()
+        if isinstance(handler, Columnar):
+            return self._columnar(handler)
         if isinstance(handler, FifoChannel):
             return handler
         function: Any = handler
@@ -191,6 +204,14 @@ class Reading(Generic[T]):
         if (callback.capacity, callback.overflow) == (_DEFAULT_CAPACITY, "drop_newest"):
             return Roomy()
         return FifoChannel(callback.capacity, callback.overflow)
+
+    def _columnar(self, handler: Columnar) -> Columnar:
+        """One whose callback, if it has one, runs as others do."""
+        callback = handler.callback
+        if callback is None or not callback.indirect or _is_coroutine_function(callback.callback):
+            return handler
+        self._callback = callback
+        return handler.without_callback()
 
     def _direct(self, callback: Callback[T]) -> IntoHandler[Any]:
         made, call = self._made, callback.callback

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, overload
 
 from zenwire.api import info as aio
-from zenwire.api.handlers import IntoHandler
+from zenwire.api.handlers import Called, Channelled, H, IntoHandler, Paired
 from zenwire.api.values import Link, LinkEvent, Transport, TransportEvent, ZenohId
 from zenwire.sync.declared import Receiving
-from zenwire.sync.handler import Reading
+from zenwire.sync.handler import Handler, Reading
 
 if TYPE_CHECKING:
     from zenwire.node.stats import NodeStats
     from zenwire.sync.session import Session
 
 __all__ = ["LinkEventsListener", "SessionInfo", "TransportEventsListener"]
-
-H = TypeVar("H")
 
 
 class TransportEventsListener(Receiving[TransportEvent], Generic[H]):
@@ -70,6 +68,18 @@ class SessionInfo:
         """What the node has counted: sent, received, dropped and why."""
         return self._session.loop.call(self._inner.stats)
 
+    @overload
+    def declare_transport_events_listener(
+        self, handler: Channelled[TransportEvent] = None, *, history: bool | None = None
+    ) -> TransportEventsListener[Handler[TransportEvent]]: ...
+    @overload
+    def declare_transport_events_listener(
+        self, handler: Paired[TransportEvent, H], *, history: bool | None = None
+    ) -> TransportEventsListener[H]: ...
+    @overload
+    def declare_transport_events_listener(
+        self, handler: Called[TransportEvent], *, history: bool | None = None
+    ) -> TransportEventsListener[None]: ...
     def declare_transport_events_listener(
         self, handler: IntoHandler[TransportEvent] = None, *, history: bool | None = None
     ) -> TransportEventsListener[Any]:
@@ -78,6 +88,18 @@ class SessionInfo:
         call = self._inner.declare_transport_events_listener(reading.into, history=history)
         return TransportEventsListener(self._session, self._session.loop.run(call), reading)
 
+    @overload
+    def declare_link_events_listener(
+        self, handler: Channelled[LinkEvent] = None, *, history: bool | None = None
+    ) -> LinkEventsListener[Handler[LinkEvent]]: ...
+    @overload
+    def declare_link_events_listener(
+        self, handler: Paired[LinkEvent, H], *, history: bool | None = None
+    ) -> LinkEventsListener[H]: ...
+    @overload
+    def declare_link_events_listener(
+        self, handler: Called[LinkEvent], *, history: bool | None = None
+    ) -> LinkEventsListener[None]: ...
     def declare_link_events_listener(
         self, handler: IntoHandler[LinkEvent] = None, *, history: bool | None = None
     ) -> LinkEventsListener[Any]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from zenwire.api import liveliness as aio
-from zenwire.api.handlers import IntoHandler
+from zenwire.api.handlers import Called, Channelled, H, IntoHandler, Paired
 from zenwire.api.values import IntoKeyExpr, Reply, Sample, key_expr_of
 from zenwire.sync.declared import Entity
-from zenwire.sync.handler import Reading
+from zenwire.sync.handler import Handler, Reading
 from zenwire.sync.replies import CancellationToken, asked
 from zenwire.sync.subscriber import Subscriber
 
@@ -36,6 +36,22 @@ class Liveliness:
         token = self._session.loop.run(self._inner.declare_token(key_expr))
         return LivelinessToken(self._session, token)
 
+    @overload
+    def declare_subscriber(
+        self,
+        key_expr: IntoKeyExpr,
+        handler: Channelled[Sample] = None,
+        *,
+        history: bool | None = None,
+    ) -> Subscriber[Handler[Sample]]: ...
+    @overload
+    def declare_subscriber(
+        self, key_expr: IntoKeyExpr, handler: Paired[Sample, H], *, history: bool | None = None
+    ) -> Subscriber[H]: ...
+    @overload
+    def declare_subscriber(
+        self, key_expr: IntoKeyExpr, handler: Called[Sample], *, history: bool | None = None
+    ) -> Subscriber[None]: ...
     def declare_subscriber(
         self,
         key_expr: IntoKeyExpr,
@@ -51,6 +67,33 @@ class Liveliness:
         call = self._inner.declare_subscriber(key_expr, reading.into, history=history)
         return Subscriber(self._session, self._session.loop.run(call), reading)
 
+    @overload
+    def get(
+        self,
+        key_expr: IntoKeyExpr,
+        handler: Channelled[Reply] = None,
+        *,
+        timeout: float | None = None,
+        cancellation_token: CancellationToken | None = None,
+    ) -> Handler[Reply]: ...
+    @overload
+    def get(
+        self,
+        key_expr: IntoKeyExpr,
+        handler: Paired[Reply, H],
+        *,
+        timeout: float | None = None,
+        cancellation_token: CancellationToken | None = None,
+    ) -> H: ...
+    @overload
+    def get(
+        self,
+        key_expr: IntoKeyExpr,
+        handler: Called[Reply],
+        *,
+        timeout: float | None = None,
+        cancellation_token: CancellationToken | None = None,
+    ) -> None: ...
     def get(
         self,
         key_expr: IntoKeyExpr,

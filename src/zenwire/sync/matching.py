@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, overload
 
 from zenwire.api import matching as aio
-from zenwire.api.handlers import IntoHandler
+from zenwire.api.handlers import Called, Channelled, H, IntoHandler, Paired
 from zenwire.api.values import MatchingStatus
 from zenwire.sync.declared import Entity, Receiving
-from zenwire.sync.handler import Reading
+from zenwire.sync.handler import Handler, Reading
 
 __all__ = ["Matcher", "MatchingListener"]
-
-H = TypeVar("H")
 
 
 class Matcher(Entity):
@@ -26,6 +24,18 @@ class Matcher(Entity):
         inner = self._inner
         return self._session.loop.call(lambda: inner.matching_status)
 
+    @overload
+    def declare_matching_listener(
+        self, handler: Channelled[MatchingStatus] = None
+    ) -> MatchingListener[Handler[MatchingStatus]]: ...
+    @overload
+    def declare_matching_listener(
+        self, handler: Paired[MatchingStatus, H]
+    ) -> MatchingListener[H]: ...
+    @overload
+    def declare_matching_listener(
+        self, handler: Called[MatchingStatus]
+    ) -> MatchingListener[None]: ...
     def declare_matching_listener(
         self, handler: IntoHandler[MatchingStatus] = None
     ) -> MatchingListener[Any]:

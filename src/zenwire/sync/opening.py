@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, overload
 
 from zenwire.api import opening as aio
 from zenwire.api.core import GRACE
-from zenwire.api.handlers import IntoHandler
+from zenwire.api.handlers import Called, Channelled, H, IntoHandler, Paired
 from zenwire.api.values import Hello, WhatAmI, WhatAmIMatcher
 from zenwire.errors import ChannelClosed, ZError
 from zenwire.sync.handler import Handler, Reading
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from zenwire.node.config import Config
 
 __all__ = ["Scout", "open", "scout"]
-
-H = TypeVar("H")
 
 
 def open(  # noqa: A001 # eclipse-zenoh's name
@@ -103,6 +101,24 @@ class Scout(Generic[H]):
             self._loop.later(self._inner.stop)
 
 
+@overload
+def scout(
+    handler: Channelled[Hello] = None,
+    what: WhatAmIMatcher | WhatAmI | str | None = None,
+    config: Config | Mapping[str, object] | None = None,
+) -> Scout[Handler[Hello]]: ...
+@overload
+def scout(
+    handler: Paired[Hello, H],
+    what: WhatAmIMatcher | WhatAmI | str | None = None,
+    config: Config | Mapping[str, object] | None = None,
+) -> Scout[H]: ...
+@overload
+def scout(
+    handler: Called[Hello],
+    what: WhatAmIMatcher | WhatAmI | str | None = None,
+    config: Config | Mapping[str, object] | None = None,
+) -> Scout[None]: ...
 def scout(
     handler: IntoHandler[Hello] = None,
     what: WhatAmIMatcher | WhatAmI | str | None = None,

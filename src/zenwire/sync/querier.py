@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 from zenwire.api import querier as aio
-from zenwire.api.handlers import IntoHandler
+from zenwire.api.handlers import Called, Channelled, H, IntoHandler, Paired
 from zenwire.api.values import (
     Encoding,
     IntoParameters,
@@ -16,6 +16,7 @@ from zenwire.api.values import (
     TimestampInstrumentation,
 )
 from zenwire.sync.checks import check, encoding_of
+from zenwire.sync.handler import Handler
 from zenwire.sync.matching import Matcher
 from zenwire.sync.replies import CancellationToken, asked
 
@@ -31,6 +32,45 @@ class Querier(Matcher):
     def accept_replies(self) -> ReplyKeyExpr:
         return self._inner.accept_replies
 
+    @overload
+    def get(
+        self,
+        handler: Channelled[Reply] = None,
+        *,
+        parameters: IntoParameters | None = None,
+        payload: IntoZBytes | None = None,
+        encoding: Encoding | str | None = None,
+        attachment: IntoZBytes | None = None,
+        source_info: SourceInfo | None = None,
+        cancellation_token: CancellationToken | None = None,
+        timestamp_instrumentation: TimestampInstrumentation | None = None,
+    ) -> Handler[Reply]: ...
+    @overload
+    def get(
+        self,
+        handler: Paired[Reply, H],
+        *,
+        parameters: IntoParameters | None = None,
+        payload: IntoZBytes | None = None,
+        encoding: Encoding | str | None = None,
+        attachment: IntoZBytes | None = None,
+        source_info: SourceInfo | None = None,
+        cancellation_token: CancellationToken | None = None,
+        timestamp_instrumentation: TimestampInstrumentation | None = None,
+    ) -> H: ...
+    @overload
+    def get(
+        self,
+        handler: Called[Reply],
+        *,
+        parameters: IntoParameters | None = None,
+        payload: IntoZBytes | None = None,
+        encoding: Encoding | str | None = None,
+        attachment: IntoZBytes | None = None,
+        source_info: SourceInfo | None = None,
+        cancellation_token: CancellationToken | None = None,
+        timestamp_instrumentation: TimestampInstrumentation | None = None,
+    ) -> None: ...
     def get(
         self,
         handler: IntoHandler[Reply] = None,

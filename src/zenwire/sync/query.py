@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Coroutine
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self
 
 from zenwire.api import query as aio
+from zenwire.api.handlers import H
 from zenwire.api.values import (
     CongestionControl,
     Encoding,
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from zenwire.sync.access import Access
 
 __all__ = ["Query", "Queryable"]
-
-H = TypeVar("H")
 
 
 class Query:

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, overload
 
 from zenwire.api import session as aio
 from zenwire.api.core import GRACE
-from zenwire.api.handlers import IntoHandler
+from zenwire.api.handlers import Called, Channelled, H, IntoHandler, Paired
 from zenwire.api.values import (
     CongestionControl,
-    ConsolidationMode,
     Encoding,
     EntityGlobalId,
     IntoKeyExpr,
-    IntoSelector,
     IntoZBytes,
     Locality,
     Priority,
-    QueryConsolidation,
-    QueryTarget,
     Reliability,
-    Reply,
-    ReplyKeyExpr,
     Sample,
-    Selector,
     SourceInfo,
     Timestamp,
     TimestampInstrumentation,
@@ -34,25 +29,30 @@ from zenwire.api.values import (
 )
 from zenwire.keyexpr import KeyExpr
 from zenwire.sync.access import Access
+from zenwire.sync.asking import Asking
 from zenwire.sync.checks import check, encoding_of, payload_of
 from zenwire.sync.declared import Declared
-from zenwire.sync.handler import Reading
+from zenwire.sync.handler import Handler, Reading
 from zenwire.sync.info import SessionInfo
 from zenwire.sync.liveliness import Liveliness
 from zenwire.sync.publisher import Publisher
-from zenwire.sync.querier import Querier
 from zenwire.sync.query import Query, Queryable
-from zenwire.sync.replies import CancellationToken, asked
 from zenwire.sync.subscriber import Subscriber
+from zenwire.sync.thread import BURST, SMALL, Burst
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from zenwire.api.put_batch import IntoTable, Written
+    from zenwire.api.repeated import Repeated
     from zenwire.node.config import Config
+    from zenwire.node.neighbour import Waiting
     from zenwire.sync.thread import Loop
 
 __all__ = ["Session"]
 
 
-class Session:
+class Session(Asking):
     """A node, as a program uses it. Made by `open`; ``with`` closes it.
 
     Any thread may use it, callbacks too. It is closed when nobody holds it, or anything that was
@@ -64,6 +64,7 @@ class Session:
         self.access = Access(loop, inner)
         self._inner = inner
         self._closed = False
+        self._bursts: dict[Priority | None, Burst] = {}
         loop.closers[id(inner)] = inner.close
 
     @property
@@ -137,6 +138,8 @@ class Session:
         self.access.check("undeclare")
         if isinstance(obj, Declared):
             obj.undeclare()
+        elif not isinstance(obj, KeyExpr):
+            raise TypeError(f"{type(obj).__name__} is nothing that is declared")
 
     # Publishing.
 
@@ -157,6 +160,26 @@ class Session:
         reliability: Reliability | None = None,
     ) -> None:
         """Publish a value. Returns when it is on its way; waits if too many are."""
+        if (
+            attachment is None
+            and timestamp is None
+            and timestamp_instrumentation is None
+            and allowed_destination is None
+            and source_info is None
+            and type(payload) is bytes
+            and len(payload) <= SMALL
+        ):
+            same = self._inner.repeats.find(
+                key_expr,
+                encoding,
+                congestion_control,
+                priority,
+                express=express,
+                reliability=reliability,
+            )
+            if same is not None:
+                self._put(same, payload)
+                return
         self.access.check("put")
         raw = payload_of(payload)
         check(
@@ -167,6 +190,7 @@ class Session:
             allowed_destination=allowed_destination,
             source_info=source_info,
             reliability=reliability,
+            express=express,
         )
         call = self._inner.put(
             key_expr_of(key_expr),
@@ -183,6 +207,50 @@ class Session:
             reliability=reliability,
         )
         self.access.lane(priority or Priority.DEFAULT).send(call, len(raw))
+
+    def put_batch(
+        self,
+        table: IntoTable,
+        *,
+        encoding: Encoding | str | None = None,
+        congestion_control: CongestionControl | None = None,
+        priority: Priority | None = None,
+        express: bool | None = None,
+        allowed_destination: Locality | None = None,
+        reliability: Reliability | None = None,
+    ) -> Written:
+        """Publish all rows of a table: the same as a loop of ``put``.
+
+        The columns are those of `zenwire.columns.samples`; ``key`` and ``payload`` are needed.
+        What is said here holds for rows that do not say it. Returns when there was room for all,
+        or they were dropped, as their congestion control says. Nothing is sent if any row cannot
+        be. Needs the extra ``fast``.
+        """
+        self.access.check("put_batch")
+        call = self._inner.put_batch(
+            table,
+            encoding=encoding_of(encoding),
+            congestion_control=congestion_control,
+            priority=priority,
+            express=express,
+            allowed_destination=allowed_destination,
+            reliability=reliability,
+        )
+        return self.loop.run(call)
+
+    def _put(self, same: Repeated, payload: bytes) -> None:
+        """A value, and nothing else that is new."""
+        burst = self._bursts.get(same.priority)
+        if burst is None or burst is not self.loop.newest:
+            # Perhaps it was closed since.
+            self.access.check("put")
+            lane = self.access.lane(same.priority or Priority.DEFAULT)
+            burst = lane.begin(burst or Burst(lane, _Mixed()))
+            self._bursts[same.priority] = burst
+        items = burst.items
+        items.append((same, payload))
+        if not burst.queued or len(items) >= BURST:
+            burst.lane.go(burst)
 
     def delete(
         self,
@@ -208,6 +276,7 @@ class Session:
             allowed_destination=allowed_destination,
             source_info=source_info,
             reliability=reliability,
+            express=express,
         )
         call = self._inner.delete(
             key_expr_of(key_expr),
@@ -254,6 +323,30 @@ class Session:
 
     # Receiving.
 
+    @overload
+    def declare_subscriber(
+        self,
+        key_expr: IntoKeyExpr,
+        handler: Channelled[Sample] = None,
+        *,
+        allowed_origin: Locality | None = None,
+    ) -> Subscriber[Handler[Sample]]: ...
+    @overload
+    def declare_subscriber(
+        self,
+        key_expr: IntoKeyExpr,
+        handler: Paired[Sample, H],
+        *,
+        allowed_origin: Locality | None = None,
+    ) -> Subscriber[H]: ...
+    @overload
+    def declare_subscriber(
+        self,
+        key_expr: IntoKeyExpr,
+        handler: Called[Sample],
+        *,
+        allowed_origin: Locality | None = None,
+    ) -> Subscriber[None]: ...
     def declare_subscriber(
         self,
         key_expr: IntoKeyExpr,
@@ -270,6 +363,33 @@ class Session:
         call = self._inner.declare_subscriber(key_expr, reading.into, allowed_origin=allowed_origin)
         return Subscriber(self, self.loop.run(call), reading)
 
+    @overload
+    def declare_queryable(
+        self,
+        key_expr: IntoKeyExpr,
+        handler: Channelled[Query] = None,
+        *,
+        complete: bool | None = None,
+        allowed_origin: Locality | None = None,
+    ) -> Queryable[Handler[Query]]: ...
+    @overload
+    def declare_queryable(
+        self,
+        key_expr: IntoKeyExpr,
+        handler: Paired[Query, H],
+        *,
+        complete: bool | None = None,
+        allowed_origin: Locality | None = None,
+    ) -> Queryable[H]: ...
+    @overload
+    def declare_queryable(
+        self,
+        key_expr: IntoKeyExpr,
+        handler: Called[Query],
+        *,
+        complete: bool | None = None,
+        allowed_origin: Locality | None = None,
+    ) -> Queryable[None]: ...
     def declare_queryable(
         self,
         key_expr: IntoKeyExpr,
@@ -290,108 +410,18 @@ class Session:
         """Which keys are alive."""
         return Liveliness(self, self._inner.liveliness())
 
-    # Asking.
-
-    def get(
-        self,
-        selector: IntoSelector,
-        handler: IntoHandler[Reply] = None,
-        *,
-        target: QueryTarget | None = None,
-        consolidation: QueryConsolidation | ConsolidationMode | None = None,
-        accept_replies: ReplyKeyExpr | None = None,
-        timeout: float | None = None,
-        congestion_control: CongestionControl | None = None,
-        priority: Priority | None = None,
-        express: bool | None = None,
-        payload: IntoZBytes | None = None,
-        encoding: Encoding | str | None = None,
-        attachment: IntoZBytes | None = None,
-        allowed_destination: Locality | None = None,
-        source_info: SourceInfo | None = None,
-        cancellation_token: CancellationToken | None = None,
-        timestamp_instrumentation: TimestampInstrumentation | None = None,
-        budget: int | None = None,
-    ) -> Any:
-        """Ask: ``for reply in session.get(selector)``.
-
-        As in the reference, of several replies on one key the latest is delivered, at the end;
-        ``consolidation=ConsolidationMode.NONE`` delivers all, as they come. What was not
-        answered within ``timeout`` seconds ends with an error reply. ``budget`` bounds the
-        number of replies.
-        """
-        check(
-            target=target,
-            accept_replies=accept_replies,
-            congestion_control=congestion_control,
-            priority=priority,
-            allowed_destination=allowed_destination,
-            source_info=source_info,
-            cancellation_token=cancellation_token,
-            timestamp_instrumentation=timestamp_instrumentation,
-        )
-        what, inner = Selector.of(selector), self._inner
-        return asked(
-            self,
-            handler,
-            lambda into: inner.get(
-                what,
-                into,
-                target=target,
-                consolidation=consolidation,
-                accept_replies=accept_replies,
-                timeout=timeout,
-                congestion_control=congestion_control,
-                priority=priority,
-                express=express,
-                payload=payload,
-                encoding=encoding_of(encoding),
-                attachment=attachment,
-                allowed_destination=allowed_destination,
-                source_info=source_info,
-                cancellation_token=cancellation_token,
-                timestamp_instrumentation=timestamp_instrumentation,
-                budget=budget,
-            ),
-            cancellation_token,
-        )
-
-    def declare_querier(
-        self,
-        key_expr: IntoKeyExpr,
-        *,
-        target: QueryTarget | None = None,
-        consolidation: QueryConsolidation | ConsolidationMode | None = None,
-        accept_replies: ReplyKeyExpr | None = None,
-        timeout: float | None = None,
-        congestion_control: CongestionControl | None = None,
-        priority: Priority | None = None,
-        express: bool | None = None,
-        allowed_destination: Locality | None = None,
-    ) -> Querier:
-        """For a key that is asked for often. It knows whether anybody can answer."""
-        check(
-            target=target,
-            accept_replies=accept_replies,
-            congestion_control=congestion_control,
-            priority=priority,
-            allowed_destination=allowed_destination,
-        )
-        call = self._inner.declare_querier(
-            key_expr,
-            target=target,
-            consolidation=consolidation,
-            accept_replies=accept_replies,
-            timeout=timeout,
-            congestion_control=congestion_control,
-            priority=priority,
-            express=express,
-            allowed_destination=allowed_destination,
-        )
-        return Querier(self, self.loop.run(call))
-
     def __repr__(self) -> str:
         return repr(self._inner)
+
+
+class _Mixed:
+    """Values, each with what is put so again and again."""
+
+    def put_all(self, items: Sequence[tuple[Repeated, bytes]]) -> list[Waiting]:
+        waiting: list[Waiting] = []
+        for same, group in groupby(items, itemgetter(0)):
+            waiting += same.put_all([payload for _, payload in group])
+        return waiting
 
 
 async def _close(loop: Loop, inner: aio.Session) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Generic
 
+from zenwire.api.handlers import H
 from zenwire.api.values import Sample
 from zenwire.sync.declared import Entity, Receiving
 
 __all__ = ["Subscriber"]
-
-H = TypeVar("H")
 
 
 class Subscriber(Entity, Receiving[Sample], Generic[H]):

@@ -2,7 +2,8 @@
 
 What is asked of it goes through one queue, so that it is done in the order in which it was asked:
 a put before the close that follows. Who needs an answer waits for it (`Loop.run`); who needs none
-goes on (`Lane.send`), as long as not too much of that is under way. The thread is started by the
+goes on (`Lane.send`, and `Burst` for values alone), as long as not too much of that is under
+way. The thread is started by the
 first who needs it, and anew in a forked child. It does not keep a program from ending: sessions
 that are open then are closed.
 """
@@ -20,14 +21,16 @@ from collections import deque
 from collections.abc import Coroutine, Generator
 from functools import partial
 from types import coroutine
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from zenwire.errors import ForkedSession, ZError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-__all__ = ["LANE", "Lane", "Loop", "current"]
+    from zenwire.node.neighbour import Waiting
+
+__all__ = ["BURST", "LANE", "SMALL", "Burst", "Lane", "Loop", "Puts", "current"]
 
 T = TypeVar("T")
 
@@ -39,6 +42,12 @@ _UNIT: Final = 32 * 1024
 
 _TURN: Final = 256
 """So many calls at once, then the network has its turn."""
+
+SMALL: Final = 4096
+"""Bytes of a value that may go by a burst."""
+
+BURST: Final = 512
+"""Values that may be in a burst before the next one waits."""
 
 _AT_EXIT: Final = 2.0
 """Seconds that sessions have to end when the program does."""
@@ -95,6 +104,43 @@ class _Outcome(Generic[T]):
         return self._result  # type: ignore[return-value] # it is there, be it None
 
 
+class Puts(Protocol):
+    """Publishes values in the loop; gives those that have no room in the network yet."""
+
+    def put_all(self, payloads: Sequence[Any], /) -> list[Waiting]: ...
+
+
+class Burst:
+    """Values on their way into the loop, which takes them all at once.
+
+    Any thread may add to it, as long as nothing else was asked of the loop since
+    (``loop.newest`` is this): so what a thread asks for is done in its order.
+    """
+
+    __slots__ = ("items", "lane", "queued", "to")
+
+    def __init__(self, lane: Lane, to: Puts) -> None:
+        self.lane = lane
+        self.to = to
+        self.items: deque[Any] = deque()
+        self.queued = False
+        """It is among what the loop has to do. Else whoever has added something sees to it."""
+
+    def take(self) -> None:
+        """In the loop: publish what is there."""
+        # Before anything is taken: who comes later queues it again.
+        self.queued = False
+        items = self.items
+        values = [items.popleft() for _ in range(len(items))]
+        try:
+            waiting = self.to.put_all(values)
+        except Exception as e:  # noqa: BLE001 # nobody else would know
+            _lost(e)
+            return
+        if waiting:
+            self.lane.hold(waiting)
+
+
 class Lane:
     """Calls that nobody waits for, of one session and priority.
 
@@ -122,6 +168,44 @@ class Lane:
         with self._lock:
             self._used += units
         self._loop.post(partial(self._loop.begin, call, partial(self._left, units)))
+
+    def begin(self, burst: Burst) -> Burst:
+        """A burst that may be added to: this one, or another if it came to an end.
+
+        Waits while too much is under way, but never in the loop.
+        """
+        loop = self._loop
+        if self._used >= LANE and not loop.here:
+            self._room()
+        if loop.newest is not burst:
+            burst = Burst(self, burst.to)
+        return burst
+
+    def go(self, burst: Burst) -> None:
+        """Something was added to a burst that is not queued, or that is long."""
+        loop = self._loop
+        if not burst.queued:
+            burst.queued = True
+            loop.newest = burst
+            loop.calls.append(burst.take)
+            if not loop.woken:
+                loop.wake()
+        elif not loop.here:
+            loop.room()
+
+    def hold(self, waiting: list[Waiting]) -> None:
+        """In the loop: a value that was ``put`` is under way for as long as these have no room."""
+        for one in waiting:
+            units = 1 + one.size // _UNIT
+            with self._lock:
+                self._used += units
+            one.done.add_done_callback(partial(self._done, units))
+        if self._used >= LANE:
+            # Whoever adds to a burst must look again.
+            self._loop.newest = None
+
+    def _done(self, units: int, _future: asyncio.Future[None]) -> None:
+        self._left(units)
 
     def _room(self) -> None:
         while True:
@@ -152,8 +236,13 @@ class Loop:
         self.closers: dict[int, Callable[[], Coroutine[Any, Any, None]]] = {}
         """By the id of what they close, when the program ends."""
         self._loop = asyncio.new_event_loop()
-        self._calls: deque[Callable[[], None]] = deque()
-        self._woken = False
+        self.calls: deque[Callable[[], None]] = deque()
+        """What is to be done, in this order. Whoever adds to it calls ``wake``, unless it is."""
+        self.woken = False
+        self.newest: Burst | None = None
+        """The last in ``calls``, or that was there, if it was a burst."""
+        self._lock = threading.Lock()
+        self._waiting: list[Any] = []
         self._over = False
         self._tasks: set[asyncio.Task[Any]] = set()
         self._thread = threading.Thread(target=self._run, name="zenwire", daemon=True)
@@ -201,20 +290,35 @@ class Loop:
 
     def post(self, call: Callable[[], None]) -> None:
         """Call there, after all that was asked before."""
-        self._calls.append(call)
-        if not self._woken:
-            try:
-                self._woken = True
-                self._wake(self._drain)
-            except BaseException:
-                # Ctrl-C may come in between, and the next one must wake it then.
-                self._woken = False
-                raise
+        self.newest = None
+        self.calls.append(call)
+        if not self.woken:
+            self.wake()
+
+    def wake(self) -> None:
+        """There is something to be done."""
+        try:
+            self.woken = True
+            self._wake(self._drain)
+        except BaseException:
+            # Ctrl-C may come in between, and the next one must wake it then.
+            self.woken = False
+            raise
+
+    def room(self) -> None:
+        """Wait until there is less to be done."""
+        gate = allocate_lock()
+        gate.acquire()
+        with self._lock:
+            self._waiting.append(gate)
+        # It may have been done meanwhile, and nobody looks again then.
+        if self.woken and not self._over:
+            gate.acquire()
 
     def later(self, make: Callable[[], Coroutine[Any, Any, Any]]) -> None:
-        """Do it some time, without a lock: from wherever the garbage collector runs."""
+        """As ``post``, from wherever the garbage collector runs: nothing here takes a lock."""
         if os.getpid() == self.pid and not self._over:
-            self._wake(self._make, make)
+            self.post(partial(self._make, make))
 
     def _wake(self, call: Callable[..., None], *args: Any) -> None:
         # A loop that is closed has nothing left to be done.
@@ -231,17 +335,33 @@ class Loop:
             self._loop.close()
 
     def _drain(self) -> None:
-        # Before anything is taken: what comes later wakes again.
-        self._woken = False
-        calls = self._calls
+        more = True
+        try:
+            more = self._take()
+        finally:
+            if more:
+                self._loop.call_soon(self._drain)
+            if self._waiting:
+                with self._lock:
+                    waiting, self._waiting = self._waiting, []
+                for gate in waiting:
+                    gate.release()
+
+    def _take(self) -> bool:
+        """Do what is to be done, for a while. Whether more of it is left."""
+        take = self.calls.popleft
         for _ in range(_TURN):
             try:
-                call = calls.popleft()
+                call = take()
             except IndexError:
-                return
+                # Before it is looked at once more: what comes later wakes again.
+                self.woken = False
+                if not self.calls:
+                    return False
+                self.woken = True
+                return True
             call()
-        self._woken = True
-        self._loop.call_soon(self._drain)
+        return True
 
     def _make(self, make: Callable[[], Coroutine[Any, Any, Any]]) -> None:
         task = self._loop.create_task(make())
@@ -291,6 +411,7 @@ class Loop:
         Their numbers stay taken, for those who still have them; and the selector, which both
         processes share, is left alone.
         """
+        self.newest = None
         selector = getattr(self._loop, "_selector", None)
         if selector is not None:
             nowhere = os.open(os.devnull, os.O_RDWR)

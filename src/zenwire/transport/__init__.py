@@ -23,9 +23,11 @@ does not go back, in seconds; randomness is a function from a number to that man
 
 The pieces can be used without the machines: ``framing.Unwrap`` (stream to batches), ``inbox.Inbox``
 (which FRAME is new, fragments to messages), ``outbox.Outbox`` (messages to batches). A reader that
-scans whole batches takes the place of ``inbox.read_batch`` (``Unicast.reader``).
+scans whole batches takes the place of ``inbox.read_batch`` (``Unicast.reader``), and one that
+scans many of them at once is asked by ``Unicast.receive_many`` (``Unicast.bursts``).
 """
 
+from zenwire.transport.bursts import Bursts
 from zenwire.transport.events import (
     ACCEPTED,
     Accepted,
@@ -38,12 +40,14 @@ from zenwire.transport.events import (
     Opened,
     Peer,
     Received,
+    ReceivedRun,
     Result,
     Then,
     Writable,
 )
 from zenwire.transport.inbox import BatchReader, Inbox, read_batch
 from zenwire.transport.multicast import Multicast
+from zenwire.transport.packed import Packed, count_of
 from zenwire.transport.pem import read_private_key, read_public_keys
 from zenwire.transport.rsa import PrivateKey, PublicKey
 from zenwire.transport.sessions import Session, Sessions
@@ -55,6 +59,7 @@ __all__ = [
     "ACCEPTED",
     "Accepted",
     "BatchReader",
+    "Bursts",
     "Cause",
     "Closed",
     "Credentials",
@@ -67,10 +72,12 @@ __all__ = [
     "LinkFacts",
     "Multicast",
     "Opened",
+    "Packed",
     "Peer",
     "PrivateKey",
     "PublicKey",
     "Received",
+    "ReceivedRun",
     "Result",
     "Role",
     "Session",
@@ -80,6 +87,7 @@ __all__ = [
     "Then",
     "Unicast",
     "Writable",
+    "count_of",
     "read_batch",
     "read_private_key",
     "read_public_keys",

@@ -19,6 +19,7 @@ __all__ = [
     "first_message",
     "fragment_head",
     "frame_head",
+    "message_sizes",
     "whole_message",
 ]
 
@@ -69,6 +70,12 @@ def batch_messages(content: Buffer) -> tuple[list[BatchMessage], DecodeError | N
     except DecodeError as e:
         return messages, e
     raise AssertionError("two walks over the same bytes differ")  # pragma: no cover
+
+
+def message_sizes(data: bytes) -> list[int]:
+    """How many bytes each of the network messages has that stand here back to back."""
+    _, *messages = walk(frame_head(Priority.DATA, True, 0) + data)
+    return [found.end - found.start for found in messages]
 
 
 def whole_message(data: Buffer) -> NetworkMessage:

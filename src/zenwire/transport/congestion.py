@@ -37,19 +37,21 @@ class Congestion:
         reliable: bool,
         now: float,
         retry: Full | None,
+        *,
+        count: int = 1,
     ) -> Full | Dropped:
-        """The answer to a message for which there is no room."""
+        """The answer to a message, or to so many at once, for which there is no room."""
         if congestion is CongestionControl.DROP or not reliable:
             wait = self._settings.wait_before_drop
             full = retry or Full(priority, now + wait, Then.DROP)
             if now >= full.until:
-                return self._drop(Cause.CONGESTION)
+                return self._drop(Cause.CONGESTION, count)
             self._waiting.add(priority)
             return full
         if congestion is CongestionControl.BLOCK_FIRST:
             first = self._first.get(priority)
             if first is not None and first is not retry:
-                return self._drop(Cause.BLOCK_FIRST)
+                return self._drop(Cause.BLOCK_FIRST, count)
         until = now + self._settings.wait_before_close
         if self._closes:
             full = Full(priority, self._blocked.setdefault(priority, until), Then.CLOSE)
@@ -57,14 +59,14 @@ class Congestion:
             full = retry or Full(priority, until, Then.DROP)
             if now >= full.until:
                 self._first.pop(priority, None)
-                return self._drop(Cause.CONGESTION)
+                return self._drop(Cause.CONGESTION, count)
         self._waiting.add(priority)
         if congestion is CongestionControl.BLOCK_FIRST:
             self._first[priority] = full
         return full
 
-    def _drop(self, cause: Cause) -> Dropped:
-        self._stats.dropped[cause] += 1
+    def _drop(self, cause: Cause, count: int) -> Dropped:
+        self._stats.dropped[cause] += count
         return Dropped(cause)
 
     @property

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum, unique
 from typing import TYPE_CHECKING, Final
 
+from zenwire.transport.bursts import ReceivedRun
 from zenwire.transport.stats import Cause
 from zenwire.wire.network import NetworkMessage
 from zenwire.wire.transport import TransportOam
@@ -28,6 +29,7 @@ __all__ = [
     "Opened",
     "Peer",
     "Received",
+    "ReceivedRun",
     "Result",
     "Then",
     "TransportOam",
@@ -120,7 +122,7 @@ class Left:
     text: str
 
 
-Event = Opened | Received | Writable | Closed | Joined | Left | TransportOam
+Event = Opened | Received | ReceivedRun | Writable | Closed | Joined | Left | TransportOam
 """TransportOam comes as it is: management that nobody has defined so far."""
 
 

@@ -94,6 +94,17 @@ class Unwrap:
             return None
         return data[prefix:]
 
+    def lacks(self, data: bytes | memoryview) -> int:
+        """How many bytes of these belong to the batch of which something was kept; 0 if none."""
+        kept, prefix = self._kept, self.framing.prefix
+        if not kept:
+            return 0
+        head = bytes(kept[:prefix]) + bytes(data[: max(prefix - len(kept), 0)])
+        whole = (
+            prefix + int.from_bytes(head, "little") if len(head) == prefix else len(data) + prefix
+        )
+        return min(max(whole - len(kept), 0), len(data))
+
     def feed(self, data: bytes) -> Iterator[bytes]:
         """Each batch that is whole now. Raises DecodeError for one that is too long or damaged.
 

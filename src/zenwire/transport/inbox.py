@@ -14,13 +14,16 @@ from zenwire.transport.sequence import LANES, Newest, lane
 from zenwire.transport.stats import Cause, Stats
 from zenwire.wire.batch import BatchMessage
 from zenwire.wire.network import NetworkMessage
-from zenwire.wire.repeat import KnownReader
+from zenwire.wire.repeat import TOGETHER_MAX, KnownReader
 from zenwire.wire.transport import Close, Fragment, Frame, Join, KeepAlive, TransportOam
 from zenwire.wire.values import Priority, Resolution
 
 __all__ = ["BatchReader", "Inbox", "Lanes", "read_batch"]
 
 T = TypeVar("T")
+
+LESSON_MAX = 1 + TOGETHER_MAX
+"""Messages of a batch that something is learnt of."""
 
 
 class _Used(dict[int, T]):
@@ -40,13 +43,15 @@ class _Used(dict[int, T]):
 class Lanes:
     """What a session has received in each lane; all its links share it."""
 
-    __slots__ = ("counts_on", "ended", "mask", "newest", "qos", "reassembly")
+    __slots__ = ("before", "counts_on", "ended", "mask", "newest", "qos", "reassembly")
 
     def __init__(
         self, resolution: Resolution, first_sns: list[int], qos: bool, patch: int, budget: Budget
     ) -> None:
         self.mask = resolution.sn_modulus - 1
         self.qos = qos
+        self.before = [first - 1 & self.mask for first in first_sns]
+        """The newest numbers before there are any."""
         self.newest = _Used(lambda at: Newest(resolution, first_sns[at]))
         self.reassembly = _Used(lambda _: Reassembly(budget, patch >= 1))
         self.ended = [False] * LANES
@@ -101,8 +106,14 @@ class Inbox:
 
     def learn(self, content: bytes, messages: list[BatchMessage], found: list[Found]) -> None:
         """Of a batch that was read as these messages, and amounts to that."""
-        if len(found) == 1 and isinstance(found[0], Received):
-            self.known.learn(content, messages, lane(found[0].priority, found[0].reliable))
+        if len(found) != 1 or not isinstance(found[0], Received) or len(messages) > LESSON_MAX:
+            return
+        at, known, frame = lane(found[0].priority, found[0].reliable), self.known, messages[0]
+        last = known.last
+        again = last is not None and last.tag == at and isinstance(frame, Frame)
+        # What is known comes here if it did not come alone, and learning costs more than reading.
+        if not again or known.read(content, frame.sn) is None:  # type: ignore[union-attr] # a Frame
+            known.learn(content, messages, at)
 
     def fragment(
         self,
@@ -123,6 +134,39 @@ class Inbox:
         reassembly = self.lanes.reassembly[at]
         mask = self.lanes.mask
         return reassembly.push(payload, sn, mask, self.stats, more=more, first=first, drop=drop)
+
+    # For whoever reads many FRAMEs at once: see `Bursts`.
+
+    @property
+    def mask(self) -> int:
+        """The greatest sequence number."""
+        return self.lanes.mask
+
+    @property
+    def qos(self) -> bool:
+        """Whether there are priorities."""
+        return self.lanes.qos
+
+    def numbers(self) -> list[int]:
+        """The newest number of each lane, -1 where that is not all there is to know."""
+        lanes, ended, reassembly = self.lanes, self.lanes.ended, self.lanes.reassembly
+        numbers = lanes.before.copy()
+        for at, newest in lanes.newest.items():
+            pieces = ended[at] or (at in reassembly and reassembly[at].unfinished)
+            numbers[at] = -1 if pieces else newest.last
+        return numbers
+
+    def took(
+        self, newest: dict[int, int], batches: int, frames: int, messages: int, missing: int
+    ) -> None:
+        """So much was taken, and these are the newest numbers of lanes."""
+        for at, last in newest.items():
+            self.lanes.newest[at].last = last
+        stats = self.stats
+        stats.rx_batches += batches
+        stats.rx_frames += frames
+        stats.rx_messages += messages
+        stats.rx_missing += missing
 
     def _lane(self, priority: Priority, reliable: bool, sn: int) -> int:
         lanes = self.lanes

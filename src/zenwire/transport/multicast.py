@@ -30,6 +30,7 @@ from zenwire.transport.fragments import Budget
 from zenwire.transport.framing import Framing
 from zenwire.transport.inbox import BatchReader, Inbox, Lanes, read_batch
 from zenwire.transport.outbox import Outbox
+from zenwire.transport.packed import Packed, count_of
 from zenwire.transport.rsa import Random
 from zenwire.transport.sequence import LANES, Counters, lane
 from zenwire.transport.settings import LinkFacts, Settings
@@ -193,7 +194,7 @@ class Multicast:
 
     def send(
         self,
-        message: NetworkMessage | bytes,
+        message: NetworkMessage | bytes | Packed,
         now: float,
         *,
         reliable: bool = True,
@@ -202,7 +203,7 @@ class Multicast:
     ) -> Result:
         """As ``Unicast.send``. Who waits too long with Block loses the message, not the group."""
         if self.closed:
-            return self._drop(Cause.NOT_OPEN)
+            return self._drop(Cause.NOT_OPEN, count_of(message))
         outbox = self._outbox
         if qos is None:
             qos = _DEFAULT_QOS if isinstance(message, bytes) else message.qos
@@ -211,17 +212,29 @@ class Multicast:
         if outbox.full(priority):
             stalled = now - self._settings.wait_before_drop_fragments
             if not outbox.give_up_stalled(priority, stalled) or outbox.full(priority):
-                return self._congestion.refuse(priority, congestion, reliable, now, retry)
+                return self._congestion.refuse(
+                    priority, congestion, reliable, now, retry, count=count_of(message)
+                )
+        droppable = not reliable or congestion is CongestionControl.DROP
+        if type(message) is Packed:
+            if len(message.data) > self._settings.max_message_size:
+                return self._drop(Cause.TOO_LARGE, message.count)
+            outbox.put_packed(message, priority, reliable, express, droppable)
+            return ACCEPTED
         data = message if isinstance(message, bytes) else encode(message)
         if len(data) > self._settings.max_message_size:
-            return self._drop(Cause.TOO_LARGE)
-        droppable = not reliable or congestion is CongestionControl.DROP
+            return self._drop(Cause.TOO_LARGE, 1)
         outbox.put(data, priority, reliable, express, droppable)
         return ACCEPTED
 
-    def _drop(self, cause: Cause) -> Dropped:
-        self.stats.dropped[cause] += 1
+    def _drop(self, cause: Cause, count: int) -> Dropped:
+        self.stats.dropped[cause] += count
         return Dropped(cause)
+
+    @property
+    def packing(self) -> int:
+        """How many bytes of messages fit a batch, whatever its number."""
+        return self._outbox.packing
 
     def pull(self, now: float) -> bytes:
         """The next datagram; nothing if nothing waits. A JOIN goes before everything else."""

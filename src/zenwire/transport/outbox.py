@@ -1,7 +1,8 @@
 """Messages to batches: a queue per priority, FRAMEs, fragments, and what congestion does.
 
 Batches are made when they are asked for, so the newest message of the highest priority is in the
-next one. A batch takes FRAMEs of several priorities; a FRAGMENT fills the rest of its batch.
+next one. What a queue gets is put together at once, in runs that fill a batch each. A batch takes
+FRAMEs of several priorities; a FRAGMENT fills the rest of its batch.
 """
 
 from __future__ import annotations
@@ -9,16 +10,20 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from zenwire.transport.codec import fragment_head
-from zenwire.transport.sequence import Counters, lane
+from zenwire.transport.codec import fragment_head, message_sizes
+from zenwire.transport.packed import Packed
+from zenwire.transport.runs import Lane, Run
+from zenwire.transport.sequence import LANES, Counters, lane
 from zenwire.transport.stats import Cause, Stats
+from zenwire.wire.batch import stream_length
+from zenwire.wire.buffer import Buffer
 from zenwire.wire.repeat import FrameHeads
 from zenwire.wire.values import Priority
 
-__all__ = ["BareOutbox", "Outbox", "Queued"]
+__all__ = ["Outbox", "Queued"]
 
-Queued = tuple[bytes, bool, bool, bool]
-"""A message: its bytes, reliable, express, may be dropped."""
+Queued = tuple[bytes, bool, bool]
+"""A message that is larger than a batch: its bytes, reliable, may be dropped."""
 
 _PRIORITIES: Final = tuple(Priority)
 
@@ -34,6 +39,20 @@ class _Cut:
         """When the last fragment went out."""
 
 
+class _Batch:
+    """A batch that is being made. ``left`` is the room that it has."""
+
+    __slots__ = ("left", "parts")
+
+    def __init__(self, room: int) -> None:
+        self.left = room
+        self.parts: list[Buffer] = [b""]
+
+    def add(self, part: Buffer) -> None:
+        self.parts.append(part)
+        self.left -= len(part)
+
+
 class Outbox:
     """What waits to be sent over one link.
 
@@ -42,20 +61,23 @@ class Outbox:
     """
 
     __slots__ = (
-        "_batching",
         "_bytes",
         "_capacity",
         "_counters",
         "_cuts",
-        "_heads",
+        "_lanes",
         "_markers",
         "_newest",
+        "_open",
         "_qos",
+        "_queued",
         "_queues",
         "_room",
-        "_size",
+        "_shut",
         "_stats",
+        "batching",
         "marked",
+        "packing",
     )
 
     def __init__(
@@ -72,46 +94,145 @@ class Outbox:
         self._counters = counters
         self._stats = stats
         self._room = room
+        self.packing = room - len(FrameHeads(Priority.BACKGROUND, True).head(counters.mask))
+        """How many bytes of messages fit a batch of any lane, whatever its number."""
         self._qos = qos
         self.marked = marked
-        self._batching = batching
+        self.batching = batching
         self._capacity = [n * room for n in queue_batches]
-        self._queues: tuple[deque[Queued], ...] = tuple(deque() for _ in _PRIORITIES)
-        self._size = 0
+        self._queues: tuple[deque[Queued | Run], ...] = tuple(deque() for _ in _PRIORITIES)
+        self._queued = 0
+        """How many runs and messages are in all queues."""
         self._newest = Priority.DATA
+        self._open: list[Run | None] = [None] * len(_PRIORITIES)
+        """By priority, the run at the end of its queue that may be added to."""
         self._bytes = [0] * len(_PRIORITIES)
+        """By priority, without those of the run that may be added to."""
         self._cuts: list[_Cut | None] = [None] * len(_PRIORITIES)
-        self._heads: dict[int, FrameHeads] = {}
+        self._lanes: list[Lane | None] = [None] * LANES
         self._markers: list[tuple[Priority, bool]] = []
+        self._shut = False
 
     def lane_priority(self, priority: Priority) -> Priority:
         """The queue a priority goes to."""
         return priority if self._qos else Priority.DATA
 
+    def lane(self, priority: Priority, reliable: bool) -> Lane:
+        """What messages of a priority are added to; ``put`` does so too."""
+        at = lane(priority, reliable)
+        found = self._lanes[at]
+        if found is None:
+            found = self._lanes[at] = Lane(self, priority, reliable)
+            self._renew(found)
+        return found
+
     def full(self, priority: Priority) -> bool:
         """Whether a queue takes no more. One that is empty takes any message."""
-        return self._bytes[priority] >= self._capacity[priority]
+        run = self._open[priority]
+        size = self._bytes[priority] + (0 if run is None else run.size)
+        return size >= self._capacity[priority]
 
     def put(
         self, data: bytes, priority: Priority, reliable: bool, express: bool, droppable: bool
     ) -> None:
         """A message goes to the end of its queue, whether that is full or not."""
-        self._queues[priority].append((data, reliable, express, droppable))
+        to = self._lanes[lane(priority, reliable)] or self.lane(priority, reliable)
+        run = to.run
+        run.by = None
+        if run.owner is not None:
+            run.settle()
+        if len(data) > run.left:
+            if run.count:
+                self.seal(priority)
+                run = to.run
+            if to.head_size(self._counters.next[to.at]) + len(data) > self._room:
+                self.seal(priority)
+                self._add(priority, (data, reliable, droppable), len(data))
+                return
+        if not run.count:
+            self.begin(to)
+        run.add(data)
+        if express or not self.batching:
+            self.end(to)
+
+    def put_packed(
+        self, packed: Packed, priority: Priority, reliable: bool, express: bool, droppable: bool
+    ) -> None:
+        """As ``put`` of all these messages. One alone may be larger than a batch."""
+        data, count, to = packed.data, packed.count, self.lane(priority, reliable)
+        self.seal(priority)
+        if count == 1 and len(self._head(to)) + len(data) > self._room:
+            self._add(priority, (bytes(data), reliable, droppable), len(data))
+            return
+        run = Run(to, 0)
+        run.add(data, count)
+        run.ends = express or not self.batching
+        self._add(priority, run, len(data))
+
+    def begin(self, to: Lane) -> None:
+        """The run of a lane goes to the end of its queue; what is added to it then is sent."""
+        priority = to.priority
+        if self._open[priority] is not None:
+            self.seal(priority)
+        self._open[priority] = to.run
+        self._queues[priority].append(to.run)
         self._newest = priority
-        self._size += 1
-        self._bytes[priority] += len(data)
+        self._queued += 1
+
+    def end(self, to: Lane) -> None:
+        """The batch ends with what was added last."""
+        to.run.ends = True
+        self.seal(to.priority)
+
+    def _add(self, priority: Priority, what: Queued | Run, size: int) -> None:
+        self._queues[priority].append(what)
+        self._newest = priority
+        self._queued += 1
+        self._bytes[priority] += size
+        self._renew_all(priority)
+
+    def seal(self, priority: Priority) -> None:
+        """Nothing is added any more to the run at the end of a queue."""
+        run = self._open[priority]
+        if run is not None:
+            self._open[priority] = None
+            self._bytes[priority] += run.size
+            self._renew(run.lane)
+
+    def _renew(self, to: Lane) -> None:
+        """A lane gets a run that is not queued yet; it takes nothing if the queue is full."""
+        to.run = Run(to, self._fits(to))
+
+    def _renew_all(self, priority: Priority) -> None:
+        """There is more room, or less: for runs that are not queued yet."""
+        at = lane(priority, False)
+        for to in self._lanes[at : at + 2]:
+            if to is not None and not to.run.count:
+                to.run.resize(self._fits(to))
+
+    def _fits(self, to: Lane) -> int:
+        """Bytes for a run that comes next."""
+        left = self._capacity[to.priority] - self._bytes[to.priority]
+        if self._shut or left <= 0:
+            return 0
+        return min(left, self._room - to.head_size(self._counters.next[to.at]))
 
     @property
     def empty(self) -> bool:
-        return not self._size and not self._markers
+        return not self._queued and not self._markers
 
     def give_up_stalled(self, priority: Priority, before: float) -> bool:
         """Drop the message with Drop that is being cut, if its last fragment went before then."""
         cut, queue = self._cuts[priority], self._queues[priority]
-        if cut is None or cut.moved > before or not queue[0][3]:
+        if cut is None or cut.moved > before:
             return False
-        data, reliable, _, _ = queue.popleft()
-        self._size -= 1
+        first = queue[0]
+        assert type(first) is tuple
+        data, reliable, droppable = first
+        if not droppable:
+            return False
+        queue.popleft()
+        self._queued -= 1
         self._bytes[priority] -= len(data) - cut.sent
         self._cuts[priority] = None
         self._stats.dropped[Cause.STALLED] += 1
@@ -120,94 +241,149 @@ class Outbox:
         else:
             # The number that is left out makes the other side forget what it has.
             self._counters.advance(lane(priority, reliable))
+        self._renew_all(priority)
         return True
 
+    def shut(self) -> None:
+        """Nothing is added any more; what is queued goes out."""
+        self._shut = True
+        for to in self._lanes:
+            if to is not None:
+                to.run.settle()
+                to.run.left = 0
+
     def clear(self) -> int:
-        """Forget everything. How many messages that were."""
-        left, self._size = self._size, 0
+        """Forget everything, for good. How many messages that were."""
+        self.shut()
+        left = sum(one.count if type(one) is Run else 1 for queue in self._queues for one in queue)
         for queue in self._queues:
             queue.clear()
+        self._queued = 0
+        self._open = [None] * len(_PRIORITIES)
         self._bytes = [0] * len(_PRIORITIES)
         self._cuts = [None] * len(_PRIORITIES)
         self._markers.clear()
         return left
 
-    def pull(self, now: float) -> bytes:
-        """The content of the next batch; nothing if nothing waits."""
-        if self._markers:
-            return self._marker(*self._markers.pop(0))
-        if not self._size:
-            return b""
-        if self._size == 1 and (lone := self._lone()):
-            return lone
-        out = bytearray()
-        for priority, queue in zip(_PRIORITIES, self._queues, strict=True):
-            if queue and not self._pack(out, priority, queue, now):
-                break
-        return bytes(out)
+    def pull(self, now: float, prefix: int = 0) -> bytes:
+        """The content of the next batch; nothing if nothing waits.
 
-    def _lone(self) -> bytes:
-        """The only message that waits, if it was put last and fits."""
-        priority = self._newest
-        queue = self._queues[priority]
-        if not queue or self._cuts[priority] is not None:
+        With ``prefix``, it has its length in so many bytes before it, as in a stream.
+        """
+        if not self._queued and not self._markers:
             return b""
-        data, reliable, _, _ = queue[0]
-        at = lane(priority, reliable)
-        content = self._head(at, priority, reliable) + data
-        if len(content) > self._room:
+        if self._queued == 1 and not self._markers and (lone := self._lone(prefix)):
+            return lone
+        out = _Batch(self._room)
+        if self._markers:
+            out.add(self._marker(*self._markers.pop(0)))
+        else:
+            for priority, queue in zip(_PRIORITIES, self._queues, strict=True):
+                if queue and not self._pack(out, priority, queue, now):
+                    break
+        if prefix:
+            out.parts[0] = stream_length(self._room - out.left, prefix)
+        return b"".join(out.parts)
+
+    def _lone(self, prefix: int) -> bytes:
+        """The only run that waits, if it was queued last and fits."""
+        queue = self._queues[self._newest]
+        if not queue:
+            return b""
+        run = queue[0]
+        if type(run) is not Run:
+            return b""
+        head = self._head(run.lane)
+        size = len(head) + run.size
+        if size > self._room:
             return b""
         queue.popleft()
-        self._size = 0
-        self._bytes[priority] = 0
-        self._counters.advance(at)
-        self._stats.tx_frames += 1
-        self._stats.tx_messages += 1
-        return content
+        self._taken(run)
+        run.parts[0] = stream_length(size, prefix) + head if prefix else head
+        return b"".join(run.parts)
 
-    def _pack(self, out: bytearray, priority: Priority, queue: deque[Queued], now: float) -> bool:
+    def _pack(
+        self, out: _Batch, priority: Priority, queue: deque[Queued | Run], now: float
+    ) -> bool:
         """Add what fits of one queue. Whether the batch may take more after that."""
-        counters, stats, room = self._counters, self._stats, self._room
-        framed: bool | None = None
-        while queue and self._cuts[priority] is None:
-            data, reliable, express, _ = queue[0]
-            if reliable is not framed:
-                at = lane(priority, reliable)
-                head = self._head(at, priority, reliable)
-                if len(head) + len(data) > room:
-                    self._cuts[priority] = _Cut(now)
-                    break
-                if len(out) + len(head) + len(data) > room:
-                    return False
-                out += head
-                counters.advance(at)
-                stats.tx_frames += 1
-                framed = reliable
-            elif len(out) + len(data) > room:
+        while queue:
+            run = queue[0]
+            if type(run) is not Run:
+                return self._cut(out, priority, queue, now)
+            head = self._head(run.lane)
+            size = len(head) + run.size
+            if size > out.left:
+                if size > self._room:
+                    # Its number has more bytes by now, or it was made for another link.
+                    self._split(priority, queue, run, len(head))
+                    continue
                 return False
-            out += data
-            stats.tx_messages += 1
-            self._bytes[priority] -= len(data)
-            self._size -= 1
+            run.parts[0] = head
+            out.parts += run.parts
+            out.left -= size
             queue.popleft()
-            if express or not self._batching:
+            self._taken(run)
+            if run.ends:
                 return False
-        return not queue or self._cut(out, priority, queue, now)
+        return True
 
-    def _head(self, at: int, priority: Priority, reliable: bool) -> bytes:
-        heads = self._heads.get(at)
-        if heads is None:
-            heads = self._heads[at] = FrameHeads(priority, reliable)
-        return heads.head(self._counters.next[at])
+    def _taken(self, run: Run) -> None:
+        """A run goes out in the batch that is made."""
+        to = run.lane
+        priority = to.priority
+        self._counters.advance(to.at)
+        self._queued -= 1
+        stats = self._stats
+        stats.tx_frames += 1
+        stats.tx_messages += run.count
+        if self._open[priority] is run:
+            self._open[priority] = None
+            self._renew(to)
+        else:
+            self._bytes[priority] -= run.size
+            self._renew_all(priority)
 
-    def _cut(self, out: bytearray, priority: Priority, queue: deque[Queued], now: float) -> bool:
+    def _split(self, priority: Priority, queue: deque[Queued | Run], run: Run, head: int) -> None:
+        """Make runs that fit of one that does not."""
+        if self._open[priority] is run:
+            self.seal(priority)
+        queue.popleft()
+        self._queued -= 1
+        whole = b"".join(run.parts)
+        parts: list[Queued | Run] = []
+        at = 0
+        for size in message_sizes(whole):
+            message = whole[at : at + size]
+            at += size
+            last = parts[-1] if parts else None
+            if head + size > self._room:
+                parts.append((message, run.lane.reliable, False))
+            elif type(last) is Run and head + last.size + size <= self._room:
+                last.add(message)
+            else:
+                part = Run(run.lane, 0)
+                part.add(message)
+                parts.append(part)
+        last = parts[-1]
+        if type(last) is Run:
+            last.ends = run.ends
+        queue.extendleft(reversed(parts))
+        self._queued += len(parts)
+
+    def _head(self, to: Lane) -> bytes:
+        return to.heads.head(self._counters.next[to.at])
+
+    def _cut(self, out: _Batch, priority: Priority, queue: deque[Queued | Run], now: float) -> bool:
         """Add a fragment of the message at the head of a queue. Nothing fits after it."""
-        room = self._room - len(out)
-        if out and room < self._room // 2:
+        room = out.left
+        if room < self._room // 2:
             return False
         cut = self._cuts[priority]
-        assert cut is not None
-        data, reliable, _, _ = queue[0]
+        if cut is None:
+            cut = self._cuts[priority] = _Cut(now)
+        whole = queue[0]
+        assert type(whole) is tuple
+        data, reliable, _ = whole
         at = lane(priority, reliable)
         sn = self._counters.next[at]
         first = not cut.sent
@@ -216,16 +392,17 @@ class Outbox:
         cut.sent += len(piece)
         cut.moved = now
         more = cut.sent < len(data)
-        out += fragment_head(priority, reliable, sn, more=more, first=first)
-        out += piece
+        out.add(fragment_head(priority, reliable, sn, more=more, first=first))
+        out.add(piece)
         self._counters.advance(at)
         self._stats.tx_fragments += 1
         self._bytes[priority] -= len(piece)
         if not more:
             queue.popleft()
-            self._size -= 1
+            self._queued -= 1
             self._cuts[priority] = None
             self._stats.tx_messages += 1
+        self._renew_all(priority)
         return False
 
     def _marker(self, priority: Priority, reliable: bool) -> bytes:
@@ -235,49 +412,3 @@ class Outbox:
         self._counters.advance(at)
         self._stats.tx_fragments += 1
         return fragment_head(priority, reliable, sn, more=True, drop=True)
-
-
-class BareOutbox:
-    """What waits on a low-latency link: one queue, and each message is a batch of its own."""
-
-    __slots__ = ("_bytes", "_capacity", "_queue", "_stats")
-
-    def __init__(self, stats: Stats, capacity: int) -> None:
-        self._stats = stats
-        self._capacity = capacity
-        self._queue: deque[bytes] = deque()
-        self._bytes = 0
-
-    def lane_priority(self, priority: Priority) -> Priority:
-        return Priority.DATA
-
-    def full(self, priority: Priority) -> bool:
-        return self._bytes >= self._capacity
-
-    def put(
-        self, data: bytes, priority: Priority, reliable: bool, express: bool, droppable: bool
-    ) -> None:
-        self._queue.append(data)
-        self._bytes += len(data)
-
-    @property
-    def empty(self) -> bool:
-        return not self._queue
-
-    def give_up_stalled(self, priority: Priority, before: float) -> bool:
-        """Nothing is cut here."""
-        return False
-
-    def clear(self) -> int:
-        left = len(self._queue)
-        self._queue.clear()
-        self._bytes = 0
-        return left
-
-    def pull(self, now: float) -> bytes:
-        if not self._queue:
-            return b""
-        data = self._queue.popleft()
-        self._bytes -= len(data)
-        self._stats.tx_messages += 1
-        return data

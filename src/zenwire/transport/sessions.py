@@ -10,6 +10,7 @@ from zenwire.transport.events import Dropped, Full, Peer, Result
 from zenwire.transport.fragments import Budget
 from zenwire.transport.handshake import Acceptor, Connector, Outcome
 from zenwire.transport.inbox import Lanes
+from zenwire.transport.packed import Packed
 from zenwire.transport.refused import RefusedError
 from zenwire.transport.rsa import PrivateKey, PublicKey, Random, generate
 from zenwire.transport.sequence import LANES, Counters
@@ -50,7 +51,7 @@ class Session:
 
     def send(
         self,
-        message: NetworkMessage | bytes,
+        message: NetworkMessage | bytes | Packed,
         now: float,
         *,
         reliable: bool = True,
@@ -66,6 +67,11 @@ class Session:
         if link is None:
             return Dropped(Cause.NOT_OPEN)
         return link.send(message, now, reliable=reliable, qos=qos, retry=retry)
+
+    @property
+    def packing(self) -> int:
+        """How many bytes of messages fit a batch of any link; 0 if there is none."""
+        return min((link.packing for link in self.links), default=0)
 
     def close(self, now: float, reason: CloseReason = CloseReason.GENERIC) -> None:
         """End all links."""

@@ -6,6 +6,8 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from zenwire.errors import DecodeError
+from zenwire.transport.bare import BareOutbox
+from zenwire.transport.bursts import Bursts, ReceivedRun
 from zenwire.transport.codec import QOS, bare_message, decode_handshake, encode
 from zenwire.transport.congestion import Congestion
 from zenwire.transport.events import (
@@ -23,8 +25,10 @@ from zenwire.transport.events import (
 from zenwire.transport.framing import Framing, Unwrap
 from zenwire.transport.handshake import Acceptor, Connector, Outcome
 from zenwire.transport.inbox import BatchReader, Inbox, read_batch
-from zenwire.transport.outbox import BareOutbox, Outbox
+from zenwire.transport.outbox import Outbox
+from zenwire.transport.packed import Packed, count_of
 from zenwire.transport.refused import RefusedError
+from zenwire.transport.runs import Lane
 from zenwire.transport.settings import LinkFacts, Role, Settings
 from zenwire.transport.states import FIRST, MOVES, State
 from zenwire.transport.stats import Cause, Stats
@@ -63,6 +67,8 @@ class Unicast:
         self.peer: Peer | None = None
         self.session: Session | None = None
         self.reader: BatchReader = read_batch
+        self.bursts: Bursts | None = None
+        """Reads what ``receive_many`` gets, if anything does."""
         self.steady = False
         """The deadline that was asked for last is not too late: whatever came since moves it on."""
         self.drained = False
@@ -76,6 +82,10 @@ class Unicast:
         self._writer = KnownWriter()
         self._inbox: Inbox | None = None
         self._outbox: Outbox | BareOutbox | None = None
+        self._largest = settings.max_message_size
+        """Bytes of the largest message that is sent."""
+        self._prefix = 0
+        """Bytes for the length of a batch that the outbox makes."""
         self._ready: deque[bytes] = deque()
         self._events: list[Event] = []
         self._close_reason = CloseReason.GENERIC
@@ -133,17 +143,26 @@ class Unicast:
 
     # Input: bytes.
 
+    def lone(self, data: bytes, now: float) -> Received | None:
+        """What came, if it is one batch that is like one before, as most often.
+
+        If it is not, None, and then it is for ``receive``.
+        """
+        inbox = self._inbox
+        if inbox is None or self.reader is not read_batch or self._events:
+            return None
+        content = self._unwrap.lone(data) if self.state is State.OPEN else None
+        if content is None or (lone := inbox.lone(content)) is None:
+            return None
+        stats = self.stats
+        stats.rx_bytes += len(data)
+        stats.rx_batches += 1
+        self._heard = now
+        return lone
+
     def receive(self, data: bytes, now: float) -> list[Event]:
         """Bytes came: a piece of a stream, cut anywhere, or one datagram."""
-        stats, inbox = self.stats, self._inbox
-        stats.rx_bytes += len(data)
-        if inbox is not None and self.reader is read_batch and not self._events:
-            # Mostly one message comes, like the one before it.
-            content = self._unwrap.lone(data) if self.state is State.OPEN else None
-            if content is not None and (lone := inbox.lone(content)) is not None:
-                stats.rx_batches += 1
-                self._heard = now
-                return [lone]
+        self.stats.rx_bytes += len(data)
         events = self._take_events()
         if self.state is not State.OPEN and self.closed:
             return events
@@ -159,6 +178,44 @@ class Unicast:
         except RefusedError as e:
             self._end(events, e.text, e.reason)
         return events
+
+    def receive_many(
+        self, data: memoryview, now: float, fresh: int | None = None
+    ) -> tuple[list[Event], int]:
+        """Many bytes of a stream came. Gives the events, and how many bytes are done with.
+
+        The others are to come again, before what follows them: ``fresh`` says then how many bytes
+        are new. The data may be used again after the events, which refer to it.
+        """
+        bursts, inbox, framing = self.bursts, self._inbox, self._framing
+        many, fresh = len(data), len(data) if fresh is None else fresh
+        self.stats.rx_bytes += fresh
+        plain = self.reader is read_batch and not framing.compression
+        if bursts is None or inbox is None or not plain or self.state is not State.OPEN:
+            self.stats.rx_bytes -= many
+            return self.receive(bytes(data), now), many
+        events = self._take_events()
+        self._heard = now
+        try:
+            done = self._unwrap.lacks(data)
+            if done:
+                for content in self._unwrap.feed(bytes(data[:done])):
+                    if not self._batch(content, now, events):
+                        return events, many
+                data = data[done:]
+            rest = bursts.split(data, framing.limit)
+            for part in bursts.parts(inbox):
+                if not isinstance(part, tuple):
+                    events.append(ReceivedRun(part))
+                elif not self._batch(bytes(data[slice(*part)]), now, events):
+                    return events, many
+            if not bursts.faulty:
+                return events, done + rest
+            for _ in self._unwrap.feed(bytes(data[rest:])):
+                raise AssertionError("two readers of lengths differ")  # pragma: no cover
+        except DecodeError as e:
+            self._end(events, str(e), None)
+        return events, many
 
     def _batch(self, content: bytes, now: float, events: list[Event]) -> bool:
         """Whether it goes on after this batch."""
@@ -231,9 +288,12 @@ class Unicast:
         self.peer, self.session = peer, session
         framing = self._framing
         framing.agree(peer.batch_size, compression=peer.compression, lowlatency=peer.lowlatency)
+        if framing.stream and not framing.compression:
+            self._prefix = framing.prefix
         if peer.lowlatency:
+            self._largest = min(self._largest, framing.room)
             capacity = settings.queue_batches[Priority.DATA] * peer.batch_size
-            self._outbox = BareOutbox(self.stats, capacity)
+            self._outbox = BareOutbox(self.stats, capacity, framing.room)
         else:
             self._inbox = Inbox(session.lanes, self.stats)
             self._outbox = Outbox(
@@ -252,7 +312,7 @@ class Unicast:
 
     def send(
         self,
-        message: NetworkMessage | bytes,
+        message: NetworkMessage | bytes | Packed,
         now: float,
         *,
         reliable: bool = True,
@@ -264,7 +324,7 @@ class Unicast:
         ``retry`` is the Full that the same message got before. Raises EncodeError.
         """
         if self.state is not State.OPEN:
-            return self._drop(Cause.NOT_OPEN)
+            return self._drop(Cause.NOT_OPEN, count_of(message))
         outbox = self._outbox
         assert outbox is not None
         if qos is None:
@@ -275,33 +335,53 @@ class Unicast:
             stalled = now - self._settings.wait_before_drop_fragments
             if not outbox.give_up_stalled(priority, stalled) or outbox.full(priority):
                 self.steady = False
-                return self._congestion.refuse(priority, congestion, reliable, now, retry)
-        data = message if isinstance(message, bytes) else self._writer.write(message)
-        if len(data) > self._settings.max_message_size or (
-            self._framing.lowlatency and len(data) > self._framing.room
-        ):
-            return self._drop(Cause.TOO_LARGE)
+                return self._congestion.refuse(
+                    priority, congestion, reliable, now, retry, count=count_of(message)
+                )
         droppable = not reliable or congestion is CongestionControl.DROP
+        if type(message) is Packed:
+            # Only one message alone may be as large as that.
+            if len(message.data) > self._largest:
+                return self._drop(Cause.TOO_LARGE, message.count)
+            outbox.put_packed(message, priority, reliable, express, droppable)
+            return ACCEPTED
+        data = message if isinstance(message, bytes) else self._writer.write(message)  # type: ignore[arg-type] # as just looked up
+        if len(data) > self._largest:
+            return self._drop(Cause.TOO_LARGE, 1)
         outbox.put(data, priority, reliable, express, droppable)
         return ACCEPTED
 
-    def _drop(self, cause: Cause) -> Dropped:
-        self.stats.dropped[cause] += 1
+    def _drop(self, cause: Cause, count: int) -> Dropped:
+        self.stats.dropped[cause] += count
         return Dropped(cause)
+
+    def lane(self, priority: Priority, reliable: bool) -> Lane | None:
+        """Where messages may be added without ``send``; None in low latency, or if it is over."""
+        outbox = self._outbox
+        if self.state is not State.OPEN or not isinstance(outbox, Outbox):
+            return None
+        return outbox.lane(outbox.lane_priority(priority), reliable)
+
+    @property
+    def packing(self) -> int:
+        """How many bytes of messages fit a batch, whatever its number; 0 if it is not open."""
+        return 0 if self._outbox is None else self._outbox.packing
 
     def pull(self, now: float) -> bytes:
         """The next batch, as the link wants it; nothing if nothing waits."""
         self.drained = False
         if self._ready:
             data = self._ready.popleft()
-        elif self._outbox is None or not (content := self._outbox.pull(now)):
+        elif self._outbox is None or not (data := self._outbox.pull(now, self._prefix)):
             if self.state is not State.CLOSING:
                 return b""
             self.state, self._ends = State.CLOSED, None
             data = self._framing.wrap(encode(Close(reason=self._close_reason)))
         else:
-            data = self._framing.wrap(content)
-            self._relieve()
+            if self._framing.compression:
+                data = self._framing.wrap(data)
+            if self._congestion.waiting:
+                self._relieve()
             self.drained = self.state is State.OPEN and self._outbox.empty
         self._sent = now
         self.stats.tx_bytes += len(data)
@@ -360,6 +440,8 @@ class Unicast:
         self._sessions.forget(self)
         self._close_reason = reason
         self.steady = False
+        if self._outbox is not None:
+            self._outbox.shut()
         self.state = State.CLOSING
         self._ends = now + self._settings.wait_before_close
 

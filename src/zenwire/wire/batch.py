@@ -31,6 +31,7 @@ __all__ = [
     "expand_batch",
     "frame_stream",
     "split_stream",
+    "stream_length",
     "walk",
     "walk_low_latency",
 ]
@@ -122,9 +123,14 @@ def encode_batch(messages: Iterable[object]) -> bytes:
 
 def frame_stream(batch: bytes, prefix: int = STREAM_PREFIX) -> bytes:
     """A batch with the length before it that streams need."""
-    if len(batch) >> 8 * prefix:
-        raise EncodeError(f"a batch of {len(batch)} bytes has no length of {prefix} bytes")
-    return len(batch).to_bytes(prefix, "little") + batch
+    return stream_length(len(batch), prefix) + batch
+
+
+def stream_length(size: int, prefix: int = STREAM_PREFIX) -> bytes:
+    """The length that stands before a batch of so many bytes in a stream."""
+    if size >> 8 * prefix:
+        raise EncodeError(f"a batch of {size} bytes has no length of {prefix} bytes")
+    return size.to_bytes(prefix, "little")
 
 
 def split_stream(

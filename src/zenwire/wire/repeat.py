@@ -39,6 +39,7 @@ __all__ = [
     "sized",
     "with_body",
     "with_payload",
+    "with_timestamp",
 ]
 
 LEARN_MAX: Final = 1024
@@ -76,6 +77,8 @@ with_body: Final[Callable[[Push, Any], Push]] = _replacer(Push, "body")
 """The same publication of something else."""
 with_payload: Final[Callable[[Put, bytes], Put]] = _replacer(Put, "payload")
 """The same PUT of another value."""
+with_timestamp: Final[Callable[[Put, Any], Put]] = _replacer(Put, "timestamp")
+"""The same PUT with another time."""
 request_of: Final[Callable[[Request, int, Any], Request]] = _replacer(Request, "request_id", "key")
 """The same request with another number, and its key in other words."""
 response_of: Final[Callable[[Response, int, Any], Response]] = _replacer(
@@ -86,8 +89,6 @@ final_of: Final[Callable[[ResponseFinal, int], ResponseFinal]] = _replacer(
     ResponseFinal, "request_id"
 )
 """The same final of another request."""
-_with_time: Final[Callable[[Put, Any, bytes], Put]] = _replacer(Put, "timestamp", "payload")
-_reply_of: Final[Callable[[Reply, Put], Reply]] = _replacer(Reply, "body")
 
 
 def _written(kind: Any, value: object) -> bytes:
@@ -98,6 +99,7 @@ def _written(kind: Any, value: object) -> bytes:
 
 _SIZES: Final = tuple(_written(k.payload, bytes(n))[: -n or None] for n in range(128))
 """What stands before short payloads; one byte."""
+_SIZE_OF: Final = {before[0]: n for n, before in enumerate(_SIZES)}
 _LOW: Final = tuple(_written(k.z32, 128 + n)[:1] for n in range(128))
 """The first byte of a number that has several, by its lowest seven bits."""
 
@@ -121,11 +123,11 @@ class Counted:
     def head(self, number: int) -> bytes:
         """Most bytes of a number are those of the one before."""
         high = number >> 7
-        if not high:
-            return self._before + _written(k.z32, number) + self._after
-        if high != self._high:
-            rest = _written(k.z32, number)[1:]
-            self._high, self._rest = high, rest + self._after
+        if high != self._high or not high:
+            written = _written(k.z32, number)
+            if not high:
+                return self._before + written + self._after
+            self._high, self._rest = high, written[1:] + self._after
         return self._before + _LOW[number & 0x7F] + self._rest
 
 
@@ -139,31 +141,37 @@ class FrameHeads(Counted):
         super().__init__(whole[:1], whole[1 + len(_written(k.z32, 0)) :])
 
 
-# What varies in each kind of message: its number, the PUT in it. The rest is copied.
+def _maker(outer: type, *inner: type) -> Callable[..., Any]:
+    """A function that copies a message, and what is in its body, but for what varies in them."""
+    varies = {"request_id": "number", "timestamp": "time", "payload": "payload"}
+    names: dict[str, Any] = {"new": object.__new__}
+    lines = ["def make(old, number, time, payload):"]
+    lines += [f"    old{n} = old{n - 1 or ''}.body" for n in range(1, len(inner) + 1)]
+    for depth, cls in reversed(list(enumerate((outer, *inner)))):
+        names[f"cls{depth}"] = cls
+        lines.append(f"    made{depth} = new(cls{depth})")
+        for field in spec_of(cls).fields:
+            setter = f"set{depth}_{field.name}"
+            names[setter] = getattr(cls, field.name).__set__
+            value = f"old{depth or ''}.{field.name}"
+            if field.name == "body" and depth < len(inner):
+                value = f"made{depth + 1}"
+            elif cls is Put or field.name == "request_id":
+                value = varies.get(field.name, value)
+            lines.append(f"    {setter}(made{depth}, {value})")
+    lines.append("    return made0")
+    exec("\n".join(lines), names)  # noqa: S102 - the text is made of definitions, not of input
+    made: Callable[..., Any] = names["make"]
+    return made
 
 
-def _make_push(like: Push, _number: int, put: Put) -> Push:
-    return with_body(like, put)
-
-
-def _make_request(like: Request, number: int, _put: None) -> Request:
-    return request_of(like, number, like.key)
-
-
-def _make_response(like: Response, number: int, put: Put) -> Response:
-    return response_of(like, number, _reply_of(like.body, put))  # type: ignore[arg-type] # no Err
-
-
-def _make_final(like: ResponseFinal, number: int, _put: None) -> ResponseFinal:
-    return final_of(like, number)
-
-
-_MAKE: Final[dict[type, Callable[[Any, int, Any], NetworkMessage]]] = {
-    Push: _make_push,
-    Request: _make_request,
-    Response: _make_response,
-    ResponseFinal: _make_final,
+_MAKE: Final[dict[type, Callable[[Any, int, Timestamp | None, bytes], NetworkMessage]]] = {
+    Push: _maker(Push, Put),
+    Request: _maker(Request),
+    Response: _maker(Response, Reply, Put),
+    ResponseFinal: _maker(ResponseFinal),
 }
+"""What varies in each kind of message: its number, the time and the payload of the PUT in it."""
 
 
 def put_in(message: Any) -> Put | None:
@@ -190,7 +198,7 @@ class Lane(NamedTuple):
 class Known(NamedTuple):
     """A message without what varies in it."""
 
-    make: Callable[[Any, int, Any], NetworkMessage]
+    make: Callable[[Any, int, Timestamp | None, bytes], NetworkMessage]
     like: Any
     put: Put | None
     before: bytes
@@ -214,9 +222,9 @@ class Known(NamedTuple):
             if put.timestamp is not None:
                 time = _OTHER_TIME
                 data, _, after = data.partition(_written(s.timestamp, put.timestamp))
-            put = _with_time(put, None, b"")
         make = _MAKE[type(message)]
-        known = cls(make, make(message, 0, put), put, before, data, after)
+        like = make(message, 0, None, b"")
+        known = cls(make, like, put_in(like), before, data, after)
         short = len(data) + len(after or b"") <= HEAD_MAX
         return known if short and known._holds(time) else None
 
@@ -226,17 +234,15 @@ class Known(NamedTuple):
         content = encode(frame) + self.before
         content += _written(k.z32, _OTHER_NUMBER) if self.before else b""
         content += self.head
-        put = self.put
         if time is not None:
             content += _written(s.timestamp, time) + (self.after or b"")
-        if put is not None:
+        if self.put is not None:
             content += _written(k.payload, _OTHER_PAYLOAD)
-            put = _with_time(put, time, _OTHER_PAYLOAD)
         try:
             tried = decode_batch(content)
         except DecodeError:
             return False
-        return tried == [frame, self.make(self.like, _OTHER_NUMBER, put)]
+        return tried == [frame, self.make(self.like, _OTHER_NUMBER, time, _OTHER_PAYLOAD)]
 
 
 class _Numbered:
@@ -248,6 +254,19 @@ class _Numbered:
         self.known = known
         self.counted = Counted(known.before, known.head)
         self.next = 0
+
+
+def _timed(r: Reader, content: bytes, known: Known, number: int) -> NetworkMessage | None:
+    """A message of which the time, if it has one, and the payload are not read yet."""
+    time, payload = None, b""
+    if known.put is not None:
+        if known.after is not None:
+            time = s.timestamp.read(r)
+            if not content.startswith(known.after, r.pos):
+                return None
+            r.pos += len(known.after)
+        payload = k.payload.read(r)
+    return known.make(known.like, number, time, payload)
 
 
 class KnownReader:
@@ -277,11 +296,10 @@ class KnownReader:
             return None
         push = self._push
         if push is not None and push.after is None and content.startswith(push.head, at):
-            at += len(push.head)
-            size = len(content) - at - 1
-            if 0 <= size < 128 and content[at] == _SIZES[size][0]:
-                return [with_body(push.like, with_payload(push.put, content[at + 1 :]))]  # type: ignore[arg-type] # it has one
-            at -= len(push.head)
+            after = at + len(push.head)
+            size = len(content) - after - 1
+            if 0 <= size < 128 and content[after] == _SIZES[size][0]:
+                return [push.make(push.like, 0, None, content[after + 1 :])]
         r, end = self._r, len(content)
         r.buf, r.pos, r.end = content, at, end
         found: list[NetworkMessage] = []
@@ -303,18 +321,30 @@ class KnownReader:
             if known is None or not content.startswith(known.head, at):
                 return None
             self._push = known
-            r.pos = at + len(known.head)
+            at += len(known.head)
         else:
             for one in like:
                 known, number = one.known, one.next
                 expected = one.counted.head(number)
                 if content.startswith(expected, at):
-                    r.pos = at + len(expected)
+                    at += len(expected)
                     one.next = number + 1 & _NUMBER_MAX
                     break
             else:
                 return self._other_number(r, content, like)
-        return self._rest(r, content, known, number)
+        if known.put is not None:
+            if known.after is not None:
+                r.pos = at
+                return _timed(r, content, known, number)
+            size = _SIZE_OF.get(content[at]) if at < r.end else None
+            if size is None or at + 1 + size > r.end:
+                # A long one, or none.
+                r.pos = at
+                return known.make(known.like, number, None, k.payload.read(r))
+            r.pos = at = at + 1 + size
+            return known.make(known.like, number, None, content[at - size : at])
+        r.pos = at
+        return known.make(known.like, number, None, b"")
 
     def _other_number(
         self, r: Reader, content: bytes, like: list[_Numbered]
@@ -326,22 +356,8 @@ class KnownReader:
             if content.startswith(one.known.head, r.pos):
                 r.pos += len(one.known.head)
                 one.next = number + 1 & _NUMBER_MAX
-                return self._rest(r, content, one.known, number)
+                return _timed(r, content, one.known, number)
         return None
-
-    @staticmethod
-    def _rest(r: Reader, content: bytes, known: Known, number: int) -> NetworkMessage | None:
-        """What follows what is known."""
-        put = known.put
-        if put is not None:
-            time = None
-            if known.after is not None:
-                time = s.timestamp.read(r)
-                if not content.startswith(known.after, r.pos):
-                    return None
-                r.pos += len(known.after)
-            put = _with_time(put, time, k.payload.read(r))
-        return known.make(known.like, number, put)
 
     def learn(self, content: bytes, messages: list[BatchMessage], tag: int) -> None:
         """What a batch was read as: the next one may be known by it."""

@@ -108,7 +108,7 @@ def test_bad_arguments_are_refused_where_they_are_given() -> None:
             with pytest.raises(TypeError, match="found 'int'"):
                 await session.put("a", 5)  # type: ignore[arg-type]
             with pytest.raises(TypeError):
-                await session.declare_subscriber("a", 5)  # type: ignore[arg-type]
+                await session.declare_subscriber("a", 5)  # type: ignore[call-overload]
             with pytest.raises(ValueError, match="above zero"):
                 await session.get("a", timeout=0)
             # Nothing of these is left behind.
@@ -137,6 +137,26 @@ def test_a_reader_that_does_not_read_stalls_nobody_else(caplog: pytest.LogCaptur
     run(main())
     # Said once; and not of the one that keeps the latest, which is what it is for.
     assert len([record for record in caplog.records if "does not keep up" in record.message]) == 1
+
+
+def test_ten_thousand_subscribers() -> None:
+    """Each is served, with a callback or without."""
+
+    async def main() -> None:
+        heard: list[aio.Sample] = []
+        async with aio.open(config()) as session:
+            kept = [await session.declare_subscriber(f"many/{n}") for n in range(5000)]
+            for n in range(5000, 10_000):
+                await session.declare_subscriber(f"many/{n}", heard.append)
+            await session.put("many/*", "x")
+            for subscriber in kept:
+                assert (await subscriber.recv()).payload == "x"
+            await until(lambda: len(heard) == 5000)
+            await session.put("many/7777", "y")
+            await until(lambda: len(heard) == 5001)
+            assert heard[-1].payload == "y"
+
+    run(main())
 
 
 def test_a_loop_of_puts_lets_readers_have_their_turn() -> None:

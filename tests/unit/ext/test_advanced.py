@@ -1,233 +1,131 @@
-"""Advanced publishers and subscribers of one process, with each other."""
+"""Advanced publishers and subscribers without a loop."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
+import gc
+import threading
 
 import pytest
 
-from tests.unit.api.nodes import config, free_port, run, until
+import zenwire
+from tests.unit.sync.places import TIMEOUT, config, joined, until
 from zenwire import aio, ext
-from zenwire.errors import ChannelClosed, SessionClosed, Undeclared, ZError
 
-NUMBERS = ext.MissDetectionConfig()
-TIMES = {"timestamping": {"enabled": True}}
+NUMBERED = ext.MissDetectionConfig()
 
 
-@asynccontextmanager
-async def pair(**more: Any) -> AsyncIterator[tuple[aio.Session, aio.Session]]:
-    port = free_port()
-    async with (
-        aio.open(config(listen=port, **more)) as one,
-        aio.open(config(connect=port, **more)) as two,
-    ):
-        await until(two.info.transports)
-        yield one, two
-
-
-async def words(subscriber: aio.Subscriber, count: int) -> list[str]:
-    return [str((await subscriber.recv()).payload) for _ in range(count)]
+def words(subscriber: ext.AdvancedSubscriber, count: int) -> list[str]:
+    return [subscriber.recv().payload.to_string() for _ in range(count)]
 
 
 def test_history_and_what_follows() -> None:
-    async def main() -> None:
-        async with pair(**TIMES) as (one, two):
-            for sequencing in (NUMBERS, None):
-                publisher = await ext.declare_advanced_publisher(
-                    one,
-                    "a",
-                    cache=ext.CacheConfig(2),
-                    sample_miss_detection=sequencing,
-                    publisher_detection=True,
-                )
-                for n in range(3):
-                    await publisher.put(str(n))
-                # What answers came after them: none of them is under way any more.
-                how: dict[str, Any] = {"accept_replies": aio.ReplyKeyExpr.ANY}
-                while not [r async for r in two.get("a/@adv/**", **how)]:  # noqa: ASYNC110 # as ever
-                    await asyncio.sleep(0.01)
-                async with ext.declare_advanced_subscriber(
-                    two, "*", history=ext.HistoryConfig(detect_late_publishers=True)
-                ) as subscriber:
-                    assert await words(subscriber, 2) == ["1", "2"]
-                    await until(lambda: publisher.matching_status.matching)  # noqa: B023 # now
-                    await publisher.put("3")
-                    assert await words(subscriber, 1) == ["3"]
-                    await publisher.delete()
-                    gone = await subscriber.recv()
-                    assert gone.kind is aio.SampleKind.DELETE
-                    assert gone.timestamp is not None
-                await publisher.undeclare()
-
-    run(main())
-
-
-def test_in_one_session_and_a_namespace() -> None:
-    async def main() -> None:
-        async with aio.open(config(namespace="n")) as session:
-            publisher = await ext.declare_advanced_publisher(
-                session,
-                "a",
-                cache=ext.CacheConfig(5),
-                sample_miss_detection=ext.MissDetectionConfig(heartbeat=0.01),
-                publisher_detection=True,
-            )
-            await publisher.put("0")
-            subscriber = await ext.declare_advanced_subscriber(
-                session, "a", recovery=ext.RecoveryConfig(heartbeat=True)
-            )
-            # A heartbeat tells of what was there before.
-            assert await words(subscriber, 1) == ["0"]
-            found = await subscriber.detect_publishers(history=True)
-            key = str((await found.recv()).key_expr)
-            assert key == f"a/@adv/pub/{session.zid()}/{publisher.id.eid}/_"
-
-    run(main())
+    one, other = joined()
+    with one, other:
+        publisher = ext.declare_advanced_publisher(
+            one,
+            "a/b",
+            encoding="text/plain",
+            priority=zenwire.Priority.DATA_HIGH,
+            cache=ext.CacheConfig(2),
+            sample_miss_detection=NUMBERED,
+            publisher_detection=True,
+        )
+        for text in "123":
+            publisher.put(text, attachment="more")
+        how = {"accept_replies": zenwire.ReplyKeyExpr.ANY, "target": zenwire.QueryTarget.ALL}
+        until(lambda: list(other.get("a/b/@adv/**", **how)))  # type: ignore[call-overload]
+        with ext.declare_advanced_subscriber(
+            other, "a/*", history=ext.HistoryConfig(), recovery=ext.RecoveryConfig(heartbeat=True)
+        ) as subscriber:
+            first = subscriber.recv()
+            assert first.payload == "2"
+            assert first.encoding == "text/plain"
+            assert first.attachment == "more"
+            assert first.source_info == zenwire.SourceInfo(publisher.id, 1)
+            assert words(subscriber, 1) == ["3"]
+            until(lambda: publisher.matching_status.matching)
+            publisher.delete()
+            assert subscriber.recv().kind is zenwire.SampleKind.DELETE
+            assert subscriber.try_recv() is None
+            assert (subscriber.missed, subscriber.duplicates, subscriber.dropped) == (0, 0, 0)
+            detected = subscriber.detect_publishers(history=True)
+            assert str(publisher.id.zid) in str(detected.recv().key_expr)
+        assert publisher.key_expr == "a/b"
+        assert publisher.encoding == "text/plain"
+        assert publisher.priority is zenwire.Priority.DATA_HIGH
+        assert publisher.congestion_control is zenwire.CongestionControl.DROP
+        assert "a/b" in repr(publisher)
 
 
-def test_callbacks_get_samples_and_misses() -> None:
-    async def main() -> None:
-        async with pair() as (one, two):
-            got: list[str] = []
-            missed: list[int] = []
-            ended = asyncio.Event()
-            subscriber = await ext.declare_advanced_subscriber(
-                two, "a", aio.Callback(lambda s: got.append(str(s.payload)), ended.set)
-            )
-            await subscriber.sample_miss_listener(lambda miss: missed.append(miss.nb))
-            publisher = await one.declare_publisher("a")
-            await until(lambda: publisher.matching_status.matching)
-            for sn in (3, 4, 4, 9):
-                await publisher.put(str(sn), source_info=aio.SourceInfo(publisher.id, sn))
-            await until(lambda: len(got) == 3)
-            assert got == ["3", "4", "9"]
-            await until(lambda: missed)
-            assert missed == [4]
-            assert (subscriber.missed, subscriber.duplicates) == (4, 1)
-            with pytest.raises(ZError, match="callback"):
-                await subscriber.recv()
-            await subscriber.undeclare()
-            await ended.wait()
+def test_callbacks_have_threads_and_may_use_the_session() -> None:
+    with zenwire.open(config()) as session:
+        publisher = ext.declare_advanced_publisher(session, "a", sample_miss_detection=NUMBERED)
+        echo = session.declare_subscriber("echo")
+        threads: set[str] = set()
 
-    run(main())
+        def take(sample: zenwire.Sample) -> None:
+            threads.add(threading.current_thread().name)
+            session.put("echo", sample.payload)
+
+        subscriber = ext.declare_advanced_subscriber(session, "a", take)
+        misses: list[ext.Miss] = []
+        subscriber.sample_miss_listener(misses.append)
+        publisher.put("x")
+        assert echo.recv().payload == "x"
+        assert threads == {"zenwire-callback"}
+        assert subscriber.handler is None
+        with pytest.raises(zenwire.ZError, match=r"advanced subscriber\.recv"):
+            subscriber.recv()
+        assert misses == []
 
 
-def test_undeclared_means_all_of_it() -> None:
-    async def main() -> None:
-        async with pair() as (one, two):
-            publisher = await ext.declare_advanced_publisher(
-                one,
-                "a",
-                cache=ext.CacheConfig(),
-                sample_miss_detection=ext.MissDetectionConfig(sporadic_heartbeat=0.01),
-                publisher_detection=True,
-            )
-            subscriber = await ext.declare_advanced_subscriber(
-                two,
-                "a",
-                history=ext.HistoryConfig(detect_late_publishers=True),
-                recovery=ext.RecoveryConfig(heartbeat=True),
-                subscriber_detection=True,
-            )
-            listener = await subscriber.sample_miss_listener()
-            await until(lambda: publisher.matching_status.matching)
-            await publisher.put("x")
-            assert await words(subscriber, 1) == ["x"]
-            await publisher.undeclare()
-            await publisher.undeclare()
-            await subscriber.undeclare()
-            with pytest.raises(Undeclared):
-                await publisher.put("y")
-            with pytest.raises(Undeclared):
-                await subscriber.detect_publishers()
-            for receiving in (subscriber, listener):
-                with pytest.raises(ChannelClosed):
-                    await receiving.recv()
-            assert not one._core.held
-            assert not two._core.held
-            # One of another key comes after them.
-            async with two.liveliness().declare_token("end"):
-                while not [r async for r in one.liveliness().get("end")]:  # noqa: ASYNC110 # as ever
-                    await asyncio.sleep(0.01)
-            assert [r async for r in one.liveliness().get("a/@adv/**")] == []
-            assert publisher._heart is not None
-            await asyncio.wait([publisher._heart])
-            assert publisher._heart.cancelled()
-
-    run(main())
+def test_what_is_let_go_is_undeclared_unless_it_has_a_callback() -> None:
+    with zenwire.open(config()) as session:
+        publisher = ext.declare_advanced_publisher(session, "a", sample_miss_detection=NUMBERED)
+        subscriber = ext.declare_advanced_subscriber(session, "a")
+        assert publisher.matching_status.matching
+        del subscriber
+        gc.collect()
+        until(lambda: not publisher.matching_status.matching)
+        heard = threading.Event()
+        ext.declare_advanced_subscriber(session, "a", lambda _sample: heard.set())
+        gc.collect()
+        publisher.put("x")
+        assert heard.wait(TIMEOUT)
 
 
-def test_the_end_of_a_session_ends_them() -> None:
-    async def main() -> None:
-        async with aio.open(config()) as session:
-            publisher = await ext.declare_advanced_publisher(
-                session,
-                "a",
-                cache=ext.CacheConfig(),
-                sample_miss_detection=ext.MissDetectionConfig(heartbeat=0.01),
-            )
-            subscriber = await ext.declare_advanced_subscriber(
-                session, "a", recovery=ext.RecoveryConfig(periodic_queries=0.01)
-            )
-            await publisher.put("x")
-            assert await words(subscriber, 1) == ["x"]
-        with pytest.raises(ChannelClosed):
-            await subscriber.recv()
-        with pytest.raises(SessionClosed):
-            await publisher.put("x")
-        with pytest.raises(SessionClosed):
-            await ext.declare_advanced_subscriber(session, "a")
-        with pytest.raises(SessionClosed):
-            await ext.declare_advanced_publisher(session, "a")
-
-    run(main())
+def test_after_the_end() -> None:
+    session = zenwire.open(config())
+    publisher = ext.declare_advanced_publisher(session, "a", sample_miss_detection=NUMBERED)
+    subscriber = ext.declare_advanced_subscriber(session, "a")
+    listener = subscriber.sample_miss_listener()
+    handler = subscriber.handler
+    assert isinstance(handler, zenwire.Handler)
+    subscriber.undeclare()
+    subscriber.undeclare()
+    for reads in (handler.recv, listener.recv):
+        with pytest.raises(zenwire.ChannelClosed):
+            reads()
+    publisher.undeclare()
+    with pytest.raises(zenwire.Undeclared):
+        publisher.put("x")
+    session.close()
+    with pytest.raises(zenwire.SessionClosed):
+        ext.declare_advanced_publisher(session, "a")
 
 
-def test_what_cannot_be() -> None:
-    async def main() -> None:
-        async with aio.open(config()) as session:
-            with pytest.raises(ZError, match="timestamping"):
-                await ext.declare_advanced_publisher(session, "a", cache=ext.CacheConfig())
-            publisher = await ext.declare_advanced_publisher(
-                session, "a", sample_miss_detection=NUMBERS
-            )
-            with pytest.raises(ValueError, match="numbers its samples"):
-                await publisher.put("x", source_info=aio.SourceInfo(publisher.id, 1))
-
-    run(main())
+def test_each_is_for_its_own_sessions() -> None:
+    with zenwire.open(config()) as session:
+        with pytest.raises(TypeError, match=r"there is zenwire\.aio\.ext"):
+            ext.declare_advanced_subscriber(session.access.inner, "a")  # type: ignore[call-overload]
+        with pytest.raises(TypeError, match=r"aio\.Session, not zenwire\.sync"):
+            session.loop.run(aio.ext.declare_advanced_subscriber(session, "a"))  # type: ignore[call-overload]
+        with pytest.raises(zenwire.ZError, match="neither numbers nor times"):
+            ext.declare_advanced_publisher(session, "a", cache=ext.CacheConfig(1))
 
 
-def test_a_cache_answers_only_those_who_accept_its_keys() -> None:
-    async def main() -> None:
-        async with aio.open(config()) as session:
-            publisher = await ext.declare_advanced_publisher(
-                session, "a", cache=ext.CacheConfig(), sample_miss_detection=NUMBERS
-            )
-            await publisher.put("x")
-            [reply] = [r async for r in session.get("a/@adv/**")]
-            assert reply.err is not None
-            any_key = aio.ReplyKeyExpr.ANY
-            [reply] = [r async for r in session.get("a/@adv/**", accept_replies=any_key)]
-            assert reply.ok is not None
-            assert str(reply.ok.key_expr) == "a"
-            assert reply.ok.source_info == aio.SourceInfo(publisher.id, 0)
-
-    run(main())
-
-
-def test_a_plain_publisher_is_heard_too() -> None:
-    async def main() -> None:
-        async with pair() as (one, two):
-            subscriber = await ext.declare_advanced_subscriber(
-                two, "a", history=ext.HistoryConfig(), recovery=ext.RecoveryConfig(heartbeat=True)
-            )
-            publisher = await one.declare_publisher("a")
-            await until(lambda: publisher.matching_status.matching)
-            for _ in range(3):
-                await publisher.put("same")
-            assert await words(subscriber, 3) == ["same"] * 3
-
-    run(main())
+def test_both_have_the_same_names() -> None:
+    assert set(ext.__all__) == set(aio.ext.__all__)
+    assert ext.Miss is aio.ext.Miss
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        aio.nothing  # noqa: B018 # asking is the test

@@ -11,7 +11,7 @@ from zenwire.node import Node, NotConnected
 from zenwire.node.config import RetryPolicy
 from zenwire.node.connecting import connect_any
 from zenwire.node.neighbour import Neighbour
-from zenwire.routing import LivelinessChanged, QueryReceived, ReplyReceived
+from zenwire.routing import LivelinessChanged, QueryReceived, ReplyReceived, question
 from zenwire.wire.data import Put
 from zenwire.wire.locator import EndPoint
 from zenwire.wire.values import CloseReason
@@ -152,7 +152,7 @@ def test_everything_is_declared_again_after_a_loss() -> None:
         replies: list[bytes] = []
         tokens: list[str] = []
         session = node.session()
-        query = session.query("ask/*", node.now)
+        query = session.query(question("ask/*"), node.now)
 
         def take(output: Any) -> None:
             if isinstance(output, ReplyReceived):

@@ -5,7 +5,7 @@ import asyncio
 from tests.unit.node.nodes import run
 from zenwire.errors import EncodeError
 from zenwire.node.neighbour import WAITING_MAX, Queue
-from zenwire.transport import ACCEPTED, Cause, Dropped, Full, Result, Then
+from zenwire.transport import ACCEPTED, Cause, Dropped, Full, Packed, Result, Then
 from zenwire.wire.data import Put
 from zenwire.wire.network import NetworkMessage, Push
 from zenwire.wire.values import CongestionControl, Priority, QoS, WireExpr
@@ -16,6 +16,8 @@ WAIT = 0.001
 class Sender:
     """Takes messages while it has room; Drop is dropped after a while, as a link does it."""
 
+    packing = 0
+
     def __init__(self, room: int) -> None:
         self.room = room
         self.sent: list[str] = []
@@ -23,7 +25,7 @@ class Sender:
 
     def send(
         self,
-        message: NetworkMessage,
+        message: NetworkMessage | Packed,
         now: float,
         *,
         reliable: bool = True,

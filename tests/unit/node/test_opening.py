@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from tests.unit.node.nodes import Lan, Taker, put, run, until
-from zenwire.errors import ZError
 from zenwire.links import LinkError
 from zenwire.node import NotConnected
 from zenwire.wire.values import CloseReason, WhatAmI
@@ -130,10 +129,12 @@ def test_a_client_needs_somewhere_to_go() -> None:
     run(scenario())
 
 
-def test_there_is_no_router_yet() -> None:
+def test_a_router_waits_for_nobody() -> None:
     async def scenario() -> None:
-        with pytest.raises(ZError, match="no router mode"):
-            await Lan().open("router")
+        lan = Lan()
+        await lan.open("router", listen="memory/a", connect=["memory/nobody"])
+        assert now() == 0
+        await lan.close()
 
     run(scenario())
 

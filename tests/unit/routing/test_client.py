@@ -10,6 +10,7 @@ from zenwire.routing import (
     QueryReceived,
     ReplyReceived,
     SampleReceived,
+    question,
 )
 from zenwire.wire.data import Err, Put
 from zenwire.wire.encoding import Encoding
@@ -85,12 +86,12 @@ def test_a_query_nobody_serves_is_finished_without_a_request() -> None:
     querier = scene.session.declare_querier("q/1", scene.now)
     assert scene.sent(router) == raw('9e 21 08 20 01 00 03 "q/1" f9 01 55 01 21 08')
     scene.hear(router, "be 01 21 08 1a")
-    query = scene.session.query("q/1", scene.now)
+    query = scene.session.query(question("q/1"), scene.now)
     assert scene.sent(router) == b""
     assert scene.events(QueryFinished) == [QueryFinished(query)]
     scene.hear(router, '9e 21 08 64 01 00 04 "q/**"')
     assert scene.events(MatchingChanged) == [MatchingChanged(querier, True)]
-    scene.session.query("q/1", scene.now)
+    scene.session.query(question("q/1"), scene.now)
     assert scene.sent(router) == raw("dc 01 01 a1 0d 26 90 4e 23 03")
 
 
@@ -129,7 +130,7 @@ def test_asks_and_gets_replies_and_one_final() -> None:
     router = scene.router()
     value = QueryBody(encoding=Encoding.parse("text/plain"), payload=b"body")
     query = scene.session.query(
-        "demo/rq/**", scene.now, parameters="a=1;b=2", timeout=3.0, value=value, attachment=b"att"
+        question("demo/rq/**", "a=1;b=2", timeout=3.0), scene.now, value=value, attachment=b"att"
     )
     assert scene.sent(router) == raw(
         'fc 01 00 0a "demo/rq/**" a1 0d 26 b8 17 e3 03 07 "a=1;b=2" c3 05 08 "body" 45 03 "att"'
@@ -183,7 +184,7 @@ def test_everything_is_said_again_when_the_link_returns() -> None:
     publisher = session.declare_publisher("p", scene.now)
     scene.hear(old, 'be 05 21 08 62 01 00 01 "p" be 05 21 08 1a')
     assert session.matching(publisher)
-    query = session.query("far", scene.now)
+    query = session.query(question("far"), scene.now)
     scene.forget()
     scene.tables.remove_face(old)
     assert scene.events(MatchingChanged) == [MatchingChanged(publisher, False)]
@@ -244,5 +245,5 @@ def test_all_complete_goes_to_one_who_may_know_more() -> None:
     scene.session.declare_querier("a/*", scene.now)
     scene.hear(router, 'be 01 21 08 64 01 00 03 "a/b" be 01 21 08 1a')
     scene.forget()
-    scene.session.query("a/b", scene.now, target=QueryTarget.ALL_COMPLETE)
+    scene.session.query(question("a/b", target=QueryTarget.ALL_COMPLETE), scene.now)
     assert scene.sent(router) == raw('fc 01 01 02 "/b" a1 0d b4 02 26 90 4e 23 03')

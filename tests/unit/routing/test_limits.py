@@ -7,7 +7,7 @@ import random
 import pytest
 
 from tests.unit.routing.scene import Scene, client, peer, put, raw
-from zenwire.routing import Limits, QueryReceived, SampleReceived
+from zenwire.routing import Limits, QueryReceived, SampleReceived, question
 from zenwire.wire.network import Push
 from zenwire.wire.values import WireExpr
 
@@ -161,7 +161,7 @@ def test_nothing_a_face_says_raises(seed: int) -> None:
         face = rng.choice(faces)
         scene.hear(face, rng.choice(SAID))
         if rng.random() < 0.05:
-            scene.session.query("**", scene.now, timeout=0.2)
+            scene.session.query(question("**", timeout=0.2), scene.now)
             scene.session.liveliness_get("**", scene.now, timeout=0.2)
         if rng.random() < 0.02:
             faces.remove(face)

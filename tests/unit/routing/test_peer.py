@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from tests.unit.routing.scene import Scene, peer, put, raw
-from zenwire.routing import PEER, MatchingChanged, QueryFinished, QueryReceived, SampleReceived
+from zenwire.routing import (
+    PEER,
+    MatchingChanged,
+    QueryFinished,
+    QueryReceived,
+    SampleReceived,
+    question,
+)
 
 
 def test_tells_a_peer_everything_then_final_zero() -> None:
@@ -38,7 +45,7 @@ def test_hears_a_peer_and_uses_its_aliases() -> None:
     )
     scene.session.push("p/a/1", put())
     assert scene.sent(other) == raw('3d 01 02 "/1" 01 01 "x"')
-    query = scene.session.query("p/q", scene.now)
+    query = scene.session.query(question("p/q"), scene.now)
     assert scene.sent(other) == raw("9c 01 02 a1 0d 26 90 4e 23 03")
     scene.hear(other, 'fb 01 00 03 "p/q" a1 0d 43 04 10 02 aa 07 04 01 02 "ok" 9a 01 21 0d')
     assert scene.events(QueryFinished) == [QueryFinished(query)]
@@ -54,12 +61,12 @@ def test_sends_everything_until_final_zero() -> None:
     other = scene.peer()
     scene.forget()
     scene.session.push("k", put())
-    query = scene.session.query("k", scene.now)
+    query = scene.session.query(question("k"), scene.now)
     assert scene.sent(other) == raw('7d 00 01 "k" 01 01 "x" fc 01 00 01 "k" a1 0d 26 90 4e 23 03')
     scene.hear(other, "9a 01 21 0d be 00 21 08 1a")
     assert scene.events(QueryFinished) == [QueryFinished(query)]
     scene.session.push("k", put())
-    query = scene.session.query("k", scene.now)
+    query = scene.session.query(question("k"), scene.now)
     assert scene.sent(other) == b""
     assert scene.events(QueryFinished) == [QueryFinished(query)]
 
@@ -176,7 +183,7 @@ def test_a_multicast_group_gets_data_and_subscribers_with_whole_keys() -> None:
     scene.session.declare_subscriber("a/b")
     scene.session.declare_queryable("a/b")
     scene.session.push("a/b", put())
-    scene.session.query("z", scene.now)
+    scene.session.query(question("z"), scene.now)
     assert scene.sent(group) == raw('9e 21 08 62 00 00 03 "a/b" 7d 00 03 "a/b" 01 01 "x"')
     scene.forget()
     scene.hear(group, '7d 00 03 "a/b" 01 01 "y"')

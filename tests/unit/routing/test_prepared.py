@@ -4,7 +4,7 @@ import pytest
 
 from zenwire.errors import KeyExprError
 from zenwire.routing import prepared
-from zenwire.routing.prepared import Prepared
+from zenwire.routing.prepared import Prepared, Question, question
 from zenwire.wire.data import Err, Put, Query, Reply
 from zenwire.wire.network import Request, Response, ResponseFinal
 from zenwire.wire.structs import ResponderId
@@ -15,14 +15,13 @@ QOS = QoS.of(express=True)
 AUTO, LATEST, NONE = ConsolidationMode.AUTO, ConsolidationMode.LATEST, ConsolidationMode.NONE
 
 
-def asking(made: Prepared, key: str = "a/b", parameters: str = "") -> prepared.Asking:
-    return made.asking(key, parameters, QueryTarget.ALL, AUTO, timeout=1.5, budget=3, qos=QOS)
+def asking(key: str = "a/b", parameters: str = "") -> Question:
+    return question(key, parameters, QueryTarget.ALL, AUTO, timeout=1.5, budget=3, qos=QOS)
 
 
 def test_how_to_ask() -> None:
-    made = Prepared(ZID)
-    message, mode, anyke = asking(made)
-    assert message == Request(
+    made = asking()
+    assert made.message == Request(
         request_id=0,
         key=WireExpr(0, "a/b"),
         qos=QOS,
@@ -31,18 +30,15 @@ def test_how_to_ask() -> None:
         timeout=1500,
         body=Query(consolidation=LATEST),
     )
-    assert (mode, anyke) == (LATEST, False)
-    assert asking(made).message is message
-    other = asking(made, parameters="_anyke;_time=x")
+    assert (made.mode, made.anyke, made.timeout) == (LATEST, False, 1.5)
+    other = asking(parameters="_anyke;_time=x")
     assert (other.mode, other.anyke) == (NONE, True)
     assert other.message.body.parameters == "_anyke;_time=x"
 
 
-def test_a_key_that_is_none_is_refused_each_time() -> None:
-    made = Prepared(ZID)
-    for _ in range(2):
-        with pytest.raises(KeyExprError):
-            asking(made, "a//b")
+def test_a_key_that_is_none_is_refused() -> None:
+    with pytest.raises(KeyExprError):
+        asking("a//b")
 
 
 def test_answers_and_their_end() -> None:
@@ -63,8 +59,7 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prepared, "_KEPT_MAX", 4)
     made = Prepared(ZID)
     for n in range(20):
-        assert asking(made, f"k/{n}").message.key == WireExpr(0, f"k/{n}")
         who = made.responder(n)
         response = made.response(n, f"k/{n}", QOS, who, Err(payload=b""))
         assert (response.key, response.responder) == (WireExpr(0, f"k/{n}"), who)
-    assert max(len(made._asking), len(made._responders), len(made._responses)) <= 4
+    assert max(len(made._responders), len(made._responses)) <= 4

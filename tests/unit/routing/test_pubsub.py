@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.routing.scene import client, peer, put, raw
 from zenwire.errors import KeyExprError, ZError
-from zenwire.routing import Locality, SampleReceived, Send
+from zenwire.routing import Locality, SampleReceived, Send, question
 from zenwire.routing.declarations import Declarations
 from zenwire.wire.data import Del
 from zenwire.wire.values import Priority, QoS
@@ -135,7 +135,7 @@ def test_a_closed_session_leaves_nothing() -> None:
     session.declare_publisher("k", scene.now)
     session.declare_liveliness_subscriber("k", scene.now)
     session.liveliness_get("far", scene.now)
-    session.query("far", scene.now)
+    session.query(question("far"), scene.now)
     scene.hear(other, '7c 01 00 01 "k" 03')
     scene.forget()
     session.close()

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.routing.scene import Scene, client, peer, put, raw
 from zenwire.errors import KeyExprError, ZError
-from zenwire.routing import Face, Locality, QueryFinished, QueryReceived, ReplyReceived
+from zenwire.routing import Face, Locality, QueryFinished, QueryReceived, ReplyReceived, question
 from zenwire.wire.data import Err
 from zenwire.wire.encoding import Encoding
 from zenwire.wire.network import ResponseFinal
@@ -38,7 +38,7 @@ def test_targets(target: QueryTarget, asked: list[str]) -> None:
         "some": introduced(scene, "b4", '9e 21 08 64 01 00 04 "q/**"'),
         "none": introduced(scene, "b5", '9e 21 08 e4 01 00 01 "z" 21 01'),
     }
-    scene.session.query("q/*", scene.now, target=target)
+    scene.session.query(question("q/*", target=target), scene.now)
     assert {name for name, face in faces.items() if scene.sent(face)} == set(asked)
 
 
@@ -48,7 +48,7 @@ def test_best_matching_asks_all_if_none_is_complete() -> None:
     two = introduced(scene, "b2", '9e 21 08 64 01 00 01 "q"')
     unknown = scene.peer("b3")
     scene.forget()
-    scene.session.query("q", scene.now)
+    scene.session.query(question("q"), scene.now)
     assert scene.sent(one)
     assert scene.sent(two)
     assert scene.sent(unknown), "one that has not told what it has may have it"
@@ -59,7 +59,7 @@ def test_a_session_asks_its_own_queryables_besides_the_best_remote() -> None:
     other = introduced(scene, "b1", '9e 21 08 e4 01 00 01 "q" 21 01')
     mine = scene.session.declare_queryable("q", complete=True)
     scene.forget()
-    query = scene.session.query("q", scene.now, consolidation=ConsolidationMode.NONE)
+    query = scene.session.query(question("q", consolidation=ConsolidationMode.NONE), scene.now)
     (event,) = scene.events(QueryReceived)
     assert (event.queryables, event.local) == ((mine,), True)
     assert scene.sent(other)
@@ -85,7 +85,7 @@ def test_locality_of_a_query(destination: Locality, local: bool, remote: bool) -
     router = scene.router()
     scene.session.declare_queryable("q")
     scene.forget()
-    scene.session.query("q", scene.now, allowed_destination=destination)
+    scene.session.query(question("q", allowed_destination=destination), scene.now)
     assert bool(scene.events(QueryReceived)) == local
     assert bool(scene.sent(router)) == remote
 
@@ -97,7 +97,7 @@ def test_locality_of_a_queryable() -> None:
     assert scene.sent(other) == b"", "purely local ones are not declared"
     foreign = scene.session.declare_queryable("q", allowed_origin=Locality.REMOTE)
     assert scene.sent(other)
-    scene.session.query("q", scene.now)
+    scene.session.query(question("q"), scene.now)
     assert [event.queryables for event in scene.events(QueryReceived)] == [(own,)]
     scene.hear(other, '7c 01 00 01 "q" 03')
     assert [event.queryables for event in scene.events(QueryReceived)] == [(foreign,)]
@@ -134,11 +134,13 @@ def test_a_reply_on_another_key_is_refused_unless_any_is_asked_for() -> None:
 def test_foreign_replies_are_dropped_by_the_asker() -> None:
     scene = client()
     router = scene.router()
-    scene.session.query("q", scene.now, consolidation=ConsolidationMode.NONE)
+    scene.session.query(question("q", consolidation=ConsolidationMode.NONE), scene.now)
     scene.hear(router, '7b 01 00 01 "z" 04 01 01 "x"')
     assert scene.events(ReplyReceived) == []
     assert scene.tables.counters.foreign_reply == 1
-    scene.session.query("q", scene.now, parameters="a;_anyke", consolidation=ConsolidationMode.NONE)
+    scene.session.query(
+        question("q", parameters="a;_anyke", consolidation=ConsolidationMode.NONE), scene.now
+    )
     scene.hear(router, '7b 02 00 01 "z" 04 01 01 "x"')
     assert [reply.key for reply in scene.events(ReplyReceived)] == ["z"]
 
@@ -146,7 +148,7 @@ def test_foreign_replies_are_dropped_by_the_asker() -> None:
 def test_out_of_time_the_asker_gets_what_there_is_and_an_error() -> None:
     scene = client()
     router = scene.router()
-    query = scene.session.query("q", scene.now, timeout=0.5)
+    query = scene.session.query(question("q", timeout=0.5), scene.now)
     scene.hear(router, '7b 01 00 01 "q" 04 01 01 "x"')
     scene.forget()
     assert scene.tables.deadline == scene.now + 0.5
@@ -238,7 +240,7 @@ def test_a_request_id_in_use_gets_no_second_final() -> None:
 def test_budget_bounds_what_is_delivered() -> None:
     scene = client()
     router = scene.router()
-    scene.session.query("q/*", scene.now, budget=2)
+    scene.session.query(question("q/*", budget=2), scene.now)
     assert raw("a5 02") in scene.sent(router)
     for n in range(4):
         scene.hear(router, f'7b 01 00 03 "q/{n}" 04 01 01 "x"')
@@ -250,7 +252,7 @@ def test_budget_bounds_what_is_delivered() -> None:
 def test_errors_are_delivered_at_once_and_need_no_key() -> None:
     scene = client()
     router = scene.router()
-    scene.session.query("q", scene.now)
+    scene.session.query(question("q"), scene.now)
     scene.hear(router, '5b 01 00 05 03 "bad" 7b 01 00 01 "z" 05 03 "bad"')
     assert [reply.body for reply in scene.events(ReplyReceived)] == [Err(payload=b"bad")] * 2
 
@@ -258,7 +260,7 @@ def test_errors_are_delivered_at_once_and_need_no_key() -> None:
 def test_cancel_ends_without_a_word() -> None:
     scene = client()
     router = scene.router()
-    query = scene.session.query("q", scene.now)
+    query = scene.session.query(question("q"), scene.now)
     live = scene.session.liveliness_get("q", scene.now)
     scene.forget()
     scene.session.cancel(query)
@@ -273,7 +275,7 @@ def test_deadlines_of_finished_queries_do_not_pile_up() -> None:
     scene = client()
     router = scene.router()
     for n in range(1, 500):
-        scene.session.query("q", scene.now, timeout=3600.0)
+        scene.session.query(question("q", timeout=3600.0), scene.now)
         scene.tables.receive(router, ResponseFinal(request_id=n), scene.now)
         scene.forget()
     assert len(scene.tables._core.queries._deadlines) < 100

@@ -9,7 +9,7 @@ from typing import Any
 import zenwire
 from tests.unit.api.nodes import TIMEOUT, config, free_port
 
-__all__ = ["TIMEOUT", "config", "free_port", "joined", "until"]
+__all__ = ["TIMEOUT", "config", "free_port", "joined", "said", "until"]
 
 
 def until(true: Callable[[], Any]) -> None:
@@ -18,6 +18,13 @@ def until(true: Callable[[], Any]) -> None:
     while not true():
         assert time.monotonic() < ends, "it did not come"
         time.sleep(0.005)
+
+
+def said(reply: zenwire.Reply) -> str:
+    """The text of a reply, or of an error."""
+    answer = reply.err if reply.ok is None else reply.ok
+    assert answer is not None
+    return answer.payload.to_string()
 
 
 def joined() -> tuple[zenwire.Session, zenwire.Session]:

@@ -15,14 +15,15 @@ from zenwire.transport import (
     Joined,
     Left,
     Multicast,
+    Packed,
     Received,
     Settings,
     Then,
     Writable,
 )
-from zenwire.wire import decode
+from zenwire.wire import decode, encode
 from zenwire.wire.transport import Join
-from zenwire.wire.values import CloseReason, Priority, Resolution, WhatAmI, ZenohId
+from zenwire.wire.values import CloseReason, Priority, QoS, Resolution, WhatAmI, ZenohId
 
 
 class Group:
@@ -193,3 +194,20 @@ def test_congestion_never_ends_a_group() -> None:
     assert late == Dropped(Cause.CONGESTION)
     node.pull(group.now)
     assert node.tick(group.now) == [Writable(Priority.DATA)]
+
+
+def test_packed_messages_go_to_all() -> None:
+    group = Group(2)
+    group.run()
+    one = encode(put(b"one"))
+    node = group.nodes[0]
+    assert node.packing > 4 * len(one)
+    assert node.send(Packed(one * 4, 4, QoS()), group.now) is ACCEPTED
+    large = encode(put(bytes(30_000)))
+    assert node.send(Packed(large, 1, QoS()), group.now) is ACCEPTED
+    group.run()
+    assert group.payloads(1) == [(0, b"one")] * 4 + [(0, bytes(30_000))]
+    node.close(group.now)
+    lost = Packed(one * 4, 4, QoS())
+    assert node.send(lost, group.now) == Dropped(Cause.NOT_OPEN)
+    assert node.stats.dropped[Cause.NOT_OPEN] == 4

@@ -6,12 +6,14 @@ import pytest
 
 from tests.unit.transport.pair import payload, put
 from zenwire.transport.outbox import Outbox
+from zenwire.transport.packed import Packed
+from zenwire.transport.runs import Run
 from zenwire.transport.sequence import Counters
 from zenwire.transport.stats import Cause, Stats
 from zenwire.wire import decode_batch, encode
 from zenwire.wire.network import Push
 from zenwire.wire.transport import Fragment, Frame
-from zenwire.wire.values import CongestionControl, Priority, Resolution
+from zenwire.wire.values import CongestionControl, Priority, QoS, Resolution
 
 DATA, LOW, HIGH = Priority.DATA, Priority.BACKGROUND, Priority.REAL_TIME
 DROP = CongestionControl.DROP
@@ -176,3 +178,126 @@ def test_without_patch_a_number_is_left_out() -> None:
     assert box.give_up_stalled(DATA, 11.0)
     ((frame, _),) = batches(box)
     assert frame.sn == 7
+
+
+class Adds:
+    """Counts messages of a run before it adds them."""
+
+    def __init__(self, run: Run, data: bytes, count: int) -> None:
+        self.run, self.data, self.left = run, data, count
+        run.left -= count * len(data)
+        run.count += count
+        run.owner = self
+
+    def add(self) -> None:
+        self.run.parts.append(self.data)
+        self.left -= 1
+
+    def give_back(self, run: Run) -> None:
+        assert run is self.run
+        run.left += self.left * len(self.data)
+        run.count -= self.left
+        self.left = 0
+
+
+def test_what_is_counted_and_not_added_is_taken_back() -> None:
+    box = outbox()
+    data = encode(put(b"x"))
+    fill(box, (b"0", DATA))
+    lane = box.lane(DATA, True)
+    adds = Adds(lane.run, data, 5)
+    adds.add()
+    adds.add()
+    fill(box, (b"3", DATA))
+    assert adds.left == 0
+    (batch,) = batches(box)
+    assert [payload(m) for m in batch[1:]] == [b"0", b"x", b"x", b"3"]
+    assert box._stats.tx_messages == 4
+    assert box._bytes == [0] * 8
+    other = Adds(lane.run, data, 3)
+    assert box.full(DATA) is False
+    lane.begin()
+    other.add()
+    assert len(batches(box)) == 1
+    assert (other.left, box._stats.tx_messages) == (0, 5)
+
+
+def test_a_lane_that_is_full_or_shut_takes_nothing() -> None:
+    box = outbox()
+    lane = box.lane(DATA, True)
+    assert lane.run.left > 0
+    fill(box, *[(bytes(60), DATA)] * 3)
+    assert box.full(DATA)
+    assert box.lane(DATA, True).run.left <= 0 or box.lane(DATA, True).run.count
+    assert len(batches(box)) == 3
+    assert box.lane(DATA, True).run.left > 0
+    box.shut()
+    assert box.lane(DATA, True).run.left == 0
+    assert box.lane(LOW, False).run.left == 0
+
+
+def test_packed_messages_are_a_run_of_their_own() -> None:
+    box = outbox()
+    fill(box, (b"1", DATA))
+    some = [encode(put(b"%d" % n)) for n in range(2, 5)]
+    box.put_packed(Packed(b"".join(some), 3, QoS()), DATA, True, False, False)
+    fill(box, (b"5", DATA))
+    found = [m for batch in batches(box) for m in batch if isinstance(m, Push)]
+    assert [payload(m) for m in found] == [b"1", b"2", b"3", b"4", b"5"]
+    assert box._stats.tx_messages == 5
+    assert box._bytes == [0] * 8
+
+
+def test_one_packed_message_may_be_cut() -> None:
+    box = outbox()
+    data = encode(put(bytes(500)))
+    box.put_packed(Packed(data, 1, QoS()), DATA, True, False, True)
+    fragments = [f for (f,) in batches(box)]
+    assert b"".join(f.payload for f in fragments) == data
+
+
+def test_packed_messages_that_do_not_fit_any_more_are_split() -> None:
+    box = outbox()
+    some = [encode(put(bytes([n]) * 20)) for n in range(9)] + [encode(put(bytes(200)))]
+    box.put_packed(Packed(b"".join(some), len(some), QoS()), DATA, True, False, False)
+    frames, pieces = [], b""
+    for batch in batches(box):
+        frames += [m for m in batch if isinstance(m, Push)]
+        pieces += b"".join(m.payload for m in batch if isinstance(m, Fragment))
+    assert [payload(m) for m in frames] == [bytes([n]) * 20 for n in range(9)]
+    assert pieces == some[-1]
+    assert box._bytes == [0] * 8
+
+
+def test_what_is_forgotten_is_counted_by_message() -> None:
+    box = outbox()
+    fill(box, (b"1", DATA), (b"2", DATA), (bytes(300), LOW))
+    box.put_packed(Packed(encode(put(b"3")) * 4, 4, QoS()), HIGH, True, False, False)
+    assert box.clear() == 7
+    assert box.empty
+
+
+def test_a_batch_has_its_length_before_it_in_a_stream() -> None:
+    for sent in ([(b"1", DATA)], [(b"1", DATA), (b"2", LOW)], [(bytes(300), DATA)]):
+        one, two = outbox(), outbox()
+        fill(one, *sent)
+        fill(two, *sent)
+        while content := one.pull(0.0):
+            assert two.pull(0.0, 2) == len(content).to_bytes(2, "little") + content
+        assert two.empty
+
+
+@pytest.mark.parametrize("first", [100, 127, 128, 16_300])
+def test_batches_fit_whatever_their_numbers(first: int) -> None:
+    """A number that grows by a byte while others wait leaves less room."""
+    size = len(encode(put(bytes(20))))
+    head = len(encode(Frame(reliable=True, sn=first)))
+    how: dict[str, Any] = {"qos": True, "marked": True, "queue_batches": (99,) * 8}
+    box = Outbox(Counters(Resolution(), first), Stats(), room=head + 3 * size, **how)
+    fill(box, *[(bytes([n]) * 20, DATA) for n in range(200)])
+    found = batches(box)
+    sent = [payload(m) for batch in found for m in batch if isinstance(m, Push)]
+    assert sent == [bytes([n]) * 20 for n in range(200)]
+    assert [batch[0].sn for batch in found] == [first + n for n in range(len(found))]
+    assert box._stats.tx_messages == 200
+    assert box._bytes == [0] * 8

@@ -13,6 +13,7 @@ from zenwire.transport import (
     Dropped,
     Full,
     LinkFacts,
+    Packed,
     Received,
     Then,
     Writable,
@@ -24,6 +25,7 @@ from zenwire.wire.values import (
     CloseReason,
     CongestionControl,
     Priority,
+    QoS,
     Resolution,
     WhatAmI,
     ZenohId,
@@ -372,3 +374,42 @@ def test_init_and_empty_batches_are_ignored() -> None:
     both.send(put(b"x"))
     both.run()
     assert both.b.payloads == [b"x"]
+
+
+@pytest.mark.parametrize("how", [{}, {"compression": True}, {"qos": False, "lowlatency": True}])
+def test_packed_messages_are_what_they_were(how: dict[str, Any]) -> None:
+    both = pair(how, how)
+    a = both.a.machine
+    some = [encode(put(b"%d" % n)) for n in range(50)]
+    assert a.packing >= len(b"".join(some))
+    assert a.send(Packed(b"".join(some), 50, QoS()), both.now) is ACCEPTED
+    both.run()
+    assert both.b.payloads == [b"%d" % n for n in range(50)]
+    assert a.stats.tx_messages == 50
+
+
+def test_packed_messages_without_room_are_counted_one_by_one() -> None:
+    both = pair()
+    a = both.a.machine
+    full = Packed(encode(put(b"x")) * 1000, 1000, QoS())
+    while (result := a.send(full, both.now)) is ACCEPTED:
+        pass
+    assert isinstance(result, Full)
+    assert a.send(full, both.now + 1.0, retry=result) == Dropped(Cause.CONGESTION)
+    assert a.stats.dropped == {Cause.CONGESTION: 1000}
+    a.close(both.now)
+    a.send(full, both.now)
+    assert a.stats.dropped[Cause.NOT_OPEN] == 1000
+
+
+def test_who_adds_to_a_lane_has_to_stop_at_the_end() -> None:
+    both = pair()
+    a = both.a.machine
+    lane = a.lane(Priority.DATA, True)
+    assert lane is not None
+    assert lane.run.left > 0
+    a.close(both.now)
+    assert lane.run.left == 0
+    assert a.lane(Priority.DATA, True) is None
+    bare = {"qos": False, "lowlatency": True}
+    assert pair(bare, bare).a.machine.lane(Priority.DATA, True) is None

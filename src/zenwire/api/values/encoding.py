@@ -75,6 +75,8 @@ class Encoding:
     VIDEO_VP9: ClassVar[Encoding]
 
     def __init__(self, encoding: str | None = None) -> None:
+        if encoding is not None and not isinstance(encoding, str):
+            raise TypeError(f"an encoding is an Encoding or text, not {type(encoding).__name__}")
         self.wire = codec.Encoding.parse(encoding or "")
 
     @classmethod
@@ -91,6 +93,8 @@ class Encoding:
 
     def with_schema(self, schema: str) -> Encoding:
         """The same name with another schema."""
+        if not isinstance(schema, str):
+            raise TypeError(f"a schema is text, not {type(schema).__name__}")
         if self.wire.id != codec.CUSTOM:
             return Encoding.from_wire(codec.Encoding(self.wire.id, schema.encode()))
         name = str(self).partition(";")[0]

@@ -147,6 +147,8 @@ class WhatAmIMatcher:
     _ALL: ClassVar = (WhatAmI.ROUTER, WhatAmI.PEER, WhatAmI.CLIENT)
 
     def __init__(self, matcher: str | None = None) -> None:
+        if matcher is not None and not isinstance(matcher, str):
+            raise TypeError(f"modes are given as text, not {type(matcher).__name__}")
         bits = 0
         for word in (matcher or "").split("|"):
             if word.strip():
@@ -166,7 +168,9 @@ class WhatAmIMatcher:
     @classmethod
     def of(cls, matcher: WhatAmIMatcher | WhatAmI | str) -> WhatAmIMatcher:
         """The matcher that an argument stands for."""
-        return matcher if isinstance(matcher, WhatAmIMatcher) else cls(str(matcher))
+        if isinstance(matcher, WhatAmIMatcher):
+            return matcher
+        return cls(str(matcher) if isinstance(matcher, WhatAmI) else matcher)
 
     @property
     def wire(self) -> wire.WhatAmIMatcher:

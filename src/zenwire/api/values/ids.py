@@ -102,6 +102,8 @@ class SourceInfo:
     source_sn: int
 
     def __init__(self, source_id: EntityGlobalId, source_sn: int) -> None:
+        if not isinstance(source_id, EntityGlobalId):
+            raise TypeError(f"source_id is an EntityGlobalId, not {type(source_id).__name__}")
         self.source_id = source_id
         self.source_sn = source_sn
 

@@ -14,6 +14,8 @@ from zenwire.wire.encoding import ENCODINGS
 from zenwire.wire.values import QoS
 
 __all__ = [
+    "JSON_NAMES",
+    "TEXT_NAMES",
     "VALUE_COLUMNS",
     "enum_name",
     "kind",
@@ -50,11 +52,15 @@ _TEXT: Final = [
     or name.endswith(("/json", "+json", "/yaml", "/xml", "+xml", "/sql", "/jsonpath", "/jwt"))
     or name in ("zenoh/string", "application/openmetrics-text", "application/yang")
 ]
+JSON_NAMES: Final = [ENCODINGS[i] for i in _JSON]
+TEXT_NAMES: Final = [ENCODINGS[i] for i in _TEXT]
+"""Encodings of JSON, and of text, JSON among them."""
 
 
 def received_at() -> Column:
     """When the packet that completed the batch was captured; Spark has microseconds."""
-    return F.timestamp_micros(F.floor(F.col("time") / 1000).cast("bigint")).alias("received_at")
+    # Division of times in floating point would be off by one now and then.
+    return F.timestamp_micros(F.expr("(time - pmod(time, 1000)) div 1000")).alias("received_at")
 
 
 def seconds(nanoseconds: Column) -> Column:

@@ -16,7 +16,17 @@ _WHAT: Final = {
     "source": "Numbers that a publisher gave its samples and that did not come.",
     "fragments": "Messages of which pieces did not come.",
     "capture": "Bytes of a stream that were not captured, or that could not be told apart.",
+    "overflow": "The recorder had no room to wait for its disk.",
+    "session": "The recorder lost a session: what was published meanwhile is not known.",
+    "link": "Frames are missing in the numbers of a link of the recorder.",
+    "recorder": "The recorder ended without closing its spool.",
+    "damage": "Rows of the spool are broken.",
+    "retention": "Rows were removed before they were read.",
 }
+
+
+_RECORDED: Final = ("overflow", "session", "link", "recorder", "damage", "retention")
+"""Kinds of losses that recorders know, and wires do not."""
 
 
 def losses(summary: Summary) -> Html:
@@ -28,6 +38,7 @@ def losses(summary: Summary) -> Html:
     if not found.rows.total:
         text = "Nothing was lost: no gap in any sequence, no byte missing in any stream."
         return section("losses", title, None, empty(text))
+    lake = summary.source == "lake"
     first: dict[tuple[str, str, str], int] = {}
     for i, row in enumerate(found.rows.rows, 1):
         first.setdefault((row.kind, row.sender, row.receiver), i)
@@ -40,7 +51,7 @@ def losses(summary: Summary) -> Html:
     return section(
         "losses",
         title,
-        f"{count(found.rows.total, 'gap')} on {_directions(found)}.",
+        f"{count(found.rows.total, 'gap')}{'' if lake else f' on {_directions(found)}'}.",
         told,
         table("Losses by session", heads, groups, class_="stack"),
         cut_note(found.groups.cut, "more sessions have losses."),
@@ -61,6 +72,8 @@ def _amount(kind: str, numbers: int, missing: int, skipped: int) -> str:
         parts = [f"{bytes_of(missing)} missing"] if missing else []
         parts += [f"{bytes_of(skipped)} skipped"] if skipped else []
         return ", ".join(parts) or "nothing more"
+    if kind in _RECORDED:
+        return count(numbers, "sample") if numbers else "how many is not known"
     return count(numbers, {"sequence": "frame", "source": "sample"}.get(kind, "piece"))
 
 

@@ -7,6 +7,7 @@ policy names, so that even markup that came through would be inert.
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Callable
 from hashlib import sha256
 from importlib.resources import files as package_files
 from pathlib import PurePath
@@ -20,6 +21,20 @@ from zenwire.web.report.text import bytes_of, clock, duration, number
 
 __all__ = ["render"]
 
+_PARTS: Final[tuple[tuple[str, str, Callable[[Summary], Html]], ...]] = (
+    ("topology", "Topology", sections.sessions),
+    ("traffic", "Traffic", sections.messages),
+    ("keys", "Keys", sections.keys),
+    ("queries", "Queries", sections.queries),
+    ("losses", "Losses", damage.losses),
+    ("malformed", "Malformed", damage.malformed),
+    ("liveliness", "Liveliness", sections.liveliness),
+    ("declarations", "Declarations", sections.declared),
+    ("bytes", "Bytes", damage.books),
+    ("files", "Files", sections.files),
+)
+_OF_LAKE: Final = ("traffic", "keys", "losses", "liveliness", "files")
+"""A recorder has no wire: the other parts would be empty, always."""
 _MARKS: Final = {"good": "\N{HEAVY CHECK MARK}", "note": "i", "bad": "!"}
 
 
@@ -32,20 +47,7 @@ def render(summary: Summary) -> str:
     )
     parts = [
         _header(summary),
-        h(
-            "main",
-            sections.sessions(summary),
-            sections.messages(summary),
-            sections.keys(summary),
-            sections.queries(summary),
-            damage.losses(summary),
-            damage.malformed(summary),
-            sections.liveliness(summary),
-            sections.declared(summary),
-            damage.books(summary),
-            sections.files(summary),
-            id="main",
-        ),
+        h("main", [made(summary) for name, _, made in _PARTS if _has(summary, name)], id="main"),
         h("footer", h("p", f"Made by zenwire {__version__}. Times are UTC or count from the "
           "first message; 1 kB is 1,000 bytes.")),
         h("script", raw(_data(summary)), type="application/json", id="data"),
@@ -63,6 +65,10 @@ def render(summary: Summary) -> str:
     )
     skip = h("a", "To the report", href="#main", class_="skip")
     return f"<!doctype html>\n{h('html', head, h('body', skip, parts), lang='en')}\n"
+
+
+def _has(summary: Summary, part: str) -> bool:
+    return summary.source != "lake" or part in _OF_LAKE
 
 
 def _file(name: str) -> str:
@@ -99,7 +105,7 @@ def _header(summary: Summary) -> Html:
         when,
         _verdict(summary.verdict),
         _figures(summary),
-        _contents(),
+        _contents(summary),
     )
 
 
@@ -147,18 +153,8 @@ def _alarm(value: str, part: str) -> str | None:
     return "alarm" if part in ("losses", "malformed") and value != "0" else None
 
 
-def _contents() -> Html:
-    parts = (
-        ("topology", "Topology"),
-        ("traffic", "Traffic"),
-        ("keys", "Keys"),
-        ("queries", "Queries"),
-        ("losses", "Losses"),
-        ("malformed", "Malformed"),
-        ("liveliness", "Liveliness"),
-        ("declarations", "Declarations"),
-        ("bytes", "Bytes"),
-        ("files", "Files"),
-    )
-    links = [h("li", h("a", text, href=f"#{part}")) for part, text in parts]
+def _contents(summary: Summary) -> Html:
+    links = [
+        h("li", h("a", text, href=f"#{part}")) for part, text, _ in _PARTS if _has(summary, part)
+    ]
     return h("nav", h("ul", links), aria_label="Parts of the report")

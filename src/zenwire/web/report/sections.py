@@ -81,7 +81,8 @@ def keys(summary: Summary) -> Html:
         return section("keys", title, None, empty("No samples in this capture."))
     lede = (
         f"{count(found.samples, 'sample')} on {count(found.rows.total, 'key')}, "
-        f"{bytes_of(found.bytes)} of payload; counted on every link that they crossed."
+        f"{bytes_of(found.bytes)} of payload; "
+        f"{'as recorded' if summary.source == 'lake' else 'counted on every link that they crossed'}."
     )
     span = max((summary.end or 0) - (summary.start or 0), 1) / 1e9
     by_size = found.bytes > 0
@@ -200,8 +201,10 @@ def liveliness(summary: Summary) -> Html:
         return section("liveliness", title, None, empty(text))
     start, end = summary.start or 0, summary.end or 1
     lede = join(
-        f"{count(found.rows.total, 'life', 'lives')} of tokens, one for each session that was told "
-        "of it.",
+        f"{count(found.rows.total, 'life', 'lives')} of tokens, ",
+        "as the recorder was told of them."
+        if summary.source == "lake"
+        else "one for each session that was told of it.",
         f" {count(found.snapshots, 'answer')} about tokens at one moment are not drawn."
         if found.snapshots
         else None,

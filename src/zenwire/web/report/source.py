@@ -1,4 +1,4 @@
-"""What a report is made of: captures, or a directory that ``zenwire tables`` wrote."""
+"""What a report is made of: captures, or tables that ``zenwire tables`` or ``ingest`` wrote."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class InputError(ZError):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """``kind`` is captures or tables."""
+    """``kind`` is captures, tables or lake."""
 
     kind: str
     paths: list[str]
@@ -70,6 +70,8 @@ def open_source(given: Iterable[str]) -> Source:
         files |= dict.fromkeys(found)
     if directories and (files or len(directories) > 1):
         raise InputError("give captures, or one directory of tables")
+    if directories and _is_lake(directories[0]):
+        return Source("lake", directories)
     if directories:
         _readable(directories[0])
         return Source("tables", directories)
@@ -82,6 +84,18 @@ def open_source(given: Iterable[str]) -> Source:
 
 def _has_tables(path: str) -> bool:
     return any((Path(path) / name).is_dir() for name in (*TABLES, *_ELSE))
+
+
+def _is_lake(path: str) -> bool:
+    """Whether ``zenwire ingest`` wrote it. Raises InputError for one that cannot be read."""
+    told = Path(path) / ".zenwire" / "format"
+    if not told.exists():
+        return False
+    if told.read_text().strip() != "parquet":
+        raise InputError(f"{path}: only tables that are plain Parquet can be read")
+    if next((Path(path) / "samples").rglob("*.parquet"), None) is None:
+        raise InputError(f"{path}: no samples are in this lake yet")
+    return True
 
 
 def _readable(path: str) -> None:
@@ -119,6 +133,11 @@ def tables_of(spark: SparkSession, source: Source) -> Iterator[dict[str, DataFra
     """
     if source.kind == "tables":
         yield _written(spark, source.paths[0])
+        return
+    if source.kind == "lake":
+        from zenwire.web.report.lake import lake_tables  # noqa: PLC0415 - only where Spark is
+
+        yield lake_tables(spark, source.paths[0])
         return
     from zenwire.spark import tables  # noqa: PLC0415 - only where Spark is
 

@@ -31,6 +31,7 @@ def summarise(source: Source, tables: Mapping[str, DataFrame]) -> Summary:
     bad = None if found is None else connections.malformed(found, sessions)
     found = tables.get("accounts")
     categories = None if found is None else traffic.accounts(found)
+    lake = source.kind == "lake"
     declared = tables.get("declarations")
     asked = tables.get("queries")
     return Summary(
@@ -39,7 +40,7 @@ def summarise(source: Source, tables: Mapping[str, DataFrame]) -> Summary:
         start=start,
         end=end,
         message_total=sum(c.messages for c in counts or ()),
-        verdict=verdict(counts, found_sessions, lost, bad),
+        verdict=verdict(counts, found_sessions, lost, bad, decoded=not lake),
         captures=None if messages is None else traffic.captures(messages),
         messages=counts,
         timeline=line,
@@ -49,7 +50,9 @@ def summarise(source: Source, tables: Mapping[str, DataFrame]) -> Summary:
         losses=lost,
         malformed=bad,
         tokens=None if declared is None else connections.tokens(declared, sessions),
-        declarations=None if declared is None else connections.declarations(declared, sessions),
-        declared=None if declared is None else connections.declared(declared),
+        declarations=None
+        if declared is None or lake
+        else connections.declarations(declared, sessions),
+        declared=None if declared is None or lake else connections.declared(declared),
         accounts=books(categories, counts, bad),
     )

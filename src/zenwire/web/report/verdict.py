@@ -52,8 +52,13 @@ def verdict(
     sessions: Sessions | None,
     lost: Losses | None,
     bad: Malformeds | None,
+    *,
+    decoded: bool = True,
 ) -> Verdict:
-    """Whether all is well and, if not, what is not. None is what no table says."""
+    """Whether all is well and, if not, what is not. None is what no table says.
+
+    Without ``decoded``, nobody looks for what did not decode: a recorder has no such thing.
+    """
     points: list[tuple[str, str]] = []
     for kind, sums in (lost.by_kind if lost else {}).items():
         points.append((_lost_words(kind, sums, lost), "losses"))
@@ -62,6 +67,7 @@ def verdict(
         did = "place did" if bad.rows.total == 1 else "places did"
         points.append((f"{bad.rows.total:,} {did} not decode ({faults})", "malformed"))
     missing = [n for n, t in (("losses", lost), ("malformed", bad)) if t is None]
+    missing = missing if decoded else [name for name in missing if name == "losses"]
     if missing:
         which = "table {} is" if len(missing) == 1 else "tables {} are"
         points.append((f"the {which.format(' and '.join(missing))} not there", "files"))
@@ -69,6 +75,8 @@ def verdict(
         return Verdict("note", "No Zenoh traffic was found", points)
     if missing:
         return Verdict("note", "Whether something was lost is not known", points)
+    if not points and not decoded:
+        return Verdict("good", "Nothing was lost that the recorder knows of", points)
     if not points:
         return Verdict("good", "Nothing was lost, and everything decoded", points)
     if not lost or not lost.by_kind:

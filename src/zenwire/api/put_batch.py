@@ -1,0 +1,201 @@
+"""Whole tables at once: ``put_batch`` of sessions and publishers.
+
+The same as a loop of ``put`` over the rows. Rows that a neighbour wants are packed by a compiled
+kernel and queued a batch at a time; those that a subscriber of this very node gets are made one by
+one, as ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+from zenwire.api.values import Encoding
+from zenwire.routing import Locality
+from zenwire.transport import Packed
+from zenwire.wire.values import QoS, WireExpr
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from zenwire.api.core import Core
+    from zenwire.columns import publish
+    from zenwire.routing import Face
+    from zenwire.routing.pubsub import Route
+
+__all__ = ["IntoTable", "Written", "put_batch"]
+
+
+_PACKING: Final = 1024
+"""Bytes for somebody who is gone: what is packed for him is dropped, and counted."""
+
+
+class _Stream(Protocol):
+    """Anything of Arrow that has rows, or values."""
+
+    def __arrow_c_stream__(self, requested_schema: object = ...) -> object: ...
+
+
+class _Array(Protocol):
+    """The same in one piece."""
+
+    def __arrow_c_array__(self, requested_schema: object = ...) -> tuple[object, object]: ...
+
+
+IntoTable = _Stream | _Array
+"""A table, a record batch, an array: of PyArrow, or of whoever speaks Arrow's C interface."""
+
+
+class Written(NamedTuple):
+    """What became of the rows of a table; those that nobody wants are in neither number.
+
+    ``sent``: they are on their way to all who want them. ``dropped``: somebody who wants them does
+    not get them, for want of room or because he is gone; `SessionInfo.stats` says why.
+    """
+
+    rows: int
+    sent: int
+    dropped: int
+
+
+async def put_batch(
+    core: Core,
+    data: Any,
+    *,
+    key: str | None,
+    qos: QoS,
+    reliable: bool,
+    encoding: Encoding,
+    destination: Locality,
+) -> Written:
+    """Put the rows. With ``key``, that is the key of all, and QoS and reliability are the call's.
+
+    Raises EncodeError or KeyExprError, before anything is sent, for what cannot be.
+    """
+    columns: Any = import_module("zenwire.columns.publish")
+    table = columns.table_of(data)
+    columns.check(table, key)
+    how = columns.Stamped(qos.raw, reliable, encoding.wire, own=key is not None)
+    outward = None if key is None else core.namespace.outward(key)
+    writing = _Writing(core, columns.Packer(), outward, destination)
+    sent = dropped = 0
+    for chunk in columns.chunks(table):
+        some = await writing.write(columns.Rows(chunk, how))
+        sent, dropped = sent + some.sent, dropped + some.dropped
+        # Others have their turn.
+        await asyncio.sleep(0)
+    return Written(table.num_rows, sent, dropped)
+
+
+class _Writing:
+    """One call. Where rows go is found anew for each of its parts."""
+
+    def __init__(
+        self, core: Core, packer: publish.Packer, key: str | None, destination: Locality
+    ) -> None:
+        self._core = core
+        self._packer = packer
+        self._key = key
+        self._destination = destination
+
+    async def write(self, rows: publish.Rows) -> Written:
+        core, destination = self._core, self._destination
+        core.check("put_batch")
+        outward = core.namespace.outward
+        keys = [self._key] if self._key is not None else [outward(key) for key in rows.keys]
+        routes = [core.face.route(key) for key in keys]
+        self._stamp(rows)
+        if any(_local(route, destination) for route in routes):
+            return await self._one_by_one(rows, keys, routes)
+        if destination is Locality.SESSION_LOCAL:
+            return Written(rows.count, 0, 0)
+        wanted, lost = rows.none(), rows.none()
+        for face, exprs in _faces(routes).items():
+            await self._send(rows, face, exprs, wanted, lost)
+        dropped = int(lost.sum())
+        return Written(rows.count, int(wanted.sum()) - dropped, dropped)
+
+    def _stamp(self, rows: publish.Rows) -> None:
+        """Where this node gives times, puts have one."""
+        node = self._core.node
+        if node.config.timestamping:
+            count = int(rows.untimed.sum())
+            if count:
+                clock = node.clock
+                rows.stamp([clock.new_timestamp().time for _ in range(count)], node.zid.raw)
+
+    async def _send(
+        self,
+        rows: publish.Rows,
+        face: Face,
+        exprs: list[WireExpr | None],
+        wanted: Any,
+        lost: Any,
+    ) -> None:
+        """Rows to one neighbour; those that it wants, and loses, are noted."""
+        core, node = self._core, self._core.node
+        for qos, reliable, some in rows.lanes():
+            mine = rows.those(some, exprs)
+            if not len(mine):
+                continue
+            wanted[mine] = True
+            queue = node.queue(face)
+            packing = 0 if queue is None else queue.packing
+            those = rows.publications(mine, exprs, qos)
+            for piece in self._packer.pack(those, qos, packing or _PACKING):
+                packed = Packed(piece.data, piece.end - piece.start, qos)
+                core.check("put_batch")
+                if await self._queue(face, packed, reliable):
+                    continue
+                lost[mine[piece.start : piece.end]] = True
+
+    async def _queue(self, face: Face, packed: Packed, reliable: bool) -> bool:
+        """Whether there was room for them, perhaps after a while."""
+        queue = self._core.node.queue(face)
+        if queue is None:
+            return False
+        waiting = queue.send(packed, reliable)
+        if waiting is not None:
+            await waiting.done
+        return not packed.lost
+
+    async def _one_by_one(
+        self, rows: publish.Rows, keys: Sequence[str], routes: Sequence[Route]
+    ) -> Written:
+        """As ``put`` does it: somebody in this node gets them as objects."""
+        core, sent = self._core, 0
+        every = rows.publications(rows.all(), [WireExpr(0, key) for key in keys])
+        for row in range(rows.count):
+            core.check("put_batch")
+            push = every.message(row)
+            route = routes[int(rows.index[row])]
+            core.face.push(
+                keys[int(rows.index[row])],
+                push.body,
+                qos=QoS(int(rows.qos[row])),
+                reliable=bool(rows.reliable[row]),
+                allowed_destination=self._destination,
+            )
+            local = _local(route, self._destination)
+            away = bool(route.remote) and self._destination is not Locality.SESSION_LOCAL
+            sent += local or away
+            await core.room(core.settle())
+        return Written(rows.count, sent, 0)
+
+
+def _local(route: Route, destination: Locality) -> bool:
+    """Whether subscribers of this node want it."""
+    if destination is Locality.SESSION_LOCAL:
+        return bool(route.own)
+    return bool(route.others) or (bool(route.own) and destination is not Locality.REMOTE)
+
+
+def _faces(routes: Sequence[Route]) -> dict[Face, list[WireExpr | None]]:
+    """Who wants any of the keys, and how each is written there; None for what it does not want."""
+    found: dict[Face, list[WireExpr | None]] = {}
+    for at, route in enumerate(routes):
+        for expr, faces in route.remote:
+            for face in faces:
+                found.setdefault(face, [None] * len(routes))[at] = expr
+    return found

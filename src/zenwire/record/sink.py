@@ -1,0 +1,40 @@
+"""Where a recorder writes: a spool, or anything that takes record batches as a spool does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from zenwire.spool import Counts, Numbers
+
+__all__ = ["Sink"]
+
+
+class Sink(Protocol):
+    """Takes samples, and what is known to be lost. Any thread may call; none of it waits."""
+
+    @property
+    def next_offset(self) -> int:
+        """That the next row gets."""
+
+    def append(self, samples: pa.RecordBatch, *, numbers: Numbers = "check") -> int | None:
+        """Rows of `SAMPLES`."""
+
+    def lose(
+        self,
+        kind: str,
+        reason: str,
+        *,
+        count: int | None = None,
+        source: tuple[bytes, int] | None = None,
+        numbers: tuple[int, int] | None = None,
+    ) -> None:
+        """Something that is known to be lost; of a source perhaps, and from number to number."""
+
+    def counts(self) -> Counts:
+        """What became of the rows so far."""
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Wait until all of it is safe."""

@@ -1,0 +1,268 @@
+"""The standing pipeline: streaming queries from spools into a lake, and how they do.
+
+with Pipeline(spark, ["spools/fleet"], "lake") as pipeline:
+    pipeline.start(interval=10)
+    pipeline.status()
+    pipeline.stop()
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Self
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped] # comes with PySpark
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from zenwire.spark.ingest.batch import LossesBatch, SamplesBatch
+from zenwire.spark.ingest.compact import Compaction
+from zenwire.spark.ingest.lake import Lake
+from zenwire.spark.ingest.names import TARGET
+from zenwire.spark.payloads.messages import Definitions, load
+from zenwire.spark.write_layout import TableError, why
+from zenwire.spool import Spool, SpoolError
+
+__all__ = ["QUERIES", "SETTINGS", "Pipeline", "Status"]
+
+QUERIES: Final = ("samples", "losses")
+RECORDS: Final = 1_000_000
+"""Rows of a micro-batch at most: what is made of them fits into memory, and a restart is short."""
+SETTINGS: Final = {
+    # Renames in place of new file contexts: a trigger is shorter by half, on disks that have them.
+    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming."
+    "checkpointing.FileSystemBasedCheckpointFileManager",
+    "spark.sql.session.timeZone": "UTC",
+    # Times as other readers of Parquet understand them.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.streaming.noDataProgressEventInterval": "1000",
+}
+_LOOK: Final = 0.1
+_STOP: Final = 120.0
+"""Seconds that a micro-batch may take to its end when it is told to stop."""
+
+
+class Status(NamedTuple):
+    """How it goes. ``lag_rows`` and ``lag_seconds``: what the spools have and the tables have not."""
+
+    rows: int
+    """Of ``samples``, since there is the lake."""
+    losses: int
+    lost: int
+    """Samples that are known to be lost, as ``losses`` says."""
+    faults: int
+    """Payloads that are not what their encoding says."""
+    batch: int
+    batch_rows: int
+    batch_seconds: float
+    rows_per_s: float
+    lag_rows: int
+    lag_seconds: float
+
+
+class Pipeline:
+    """One lake and what goes into it. Raises TableError; ``start`` and ``wait`` too."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        spools: Sequence[str | Path],
+        lake: str | Path,
+        *,
+        format: str = "parquet",
+        prefix_chunks: int = 2,
+        records: int = RECORDS,
+        reader: str | None = None,
+        definitions: Definitions | None = None,
+        options: Mapping[str, str] | None = None,
+        target: int = TARGET,
+    ) -> None:
+        self._spark = spark
+        self._lake = Lake(Path(lake).resolve(), format)
+        self._spools = [str(Path(spool).resolve()) for spool in spools]
+        self._chunks = prefix_chunks
+        self._records = records
+        self._reader = reader
+        self._definitions = load() if definitions is None else definitions
+        self._options = dict(options or {})
+        self._target = target
+        self._queries: dict[str, StreamingQuery] = {}
+        self._stack = contextlib.ExitStack()
+        self.completed: list[str] = []
+        """Queries whose last micro-batch a former run had begun to commit, and this one ended."""
+
+    def __enter__(self) -> Self:
+        self._stack.enter_context(self._lake.locked())
+        try:
+            self.completed = self._lake.recover(QUERIES)
+            self._check_checkpoints()
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+        self._lake.clear(QUERIES)
+        self._stack.close()
+
+    def _check_checkpoints(self) -> None:
+        """Numbers of micro-batches begin anew with a new one, and would be taken for old ones."""
+        for query in QUERIES:
+            there = (self._lake.checkpoint(query) / "offsets").exists()
+            if not there and self._lake.journal(query).state().batch >= 0:
+                raise TableError(
+                    f"{self._lake.checkpoint(query)} is gone, which says how far {query} has come: "
+                    "put it back, or give another --lake"
+                )
+
+    def start(self, *, once: bool = False, interval: float = 10.0) -> None:
+        """``once``: what is in the spools now, and then it ends by itself."""
+        for name, value in SETTINGS.items():
+            self._spark.conf.set(name, value)
+        out, format = self._lake.out, self._lake.format
+        how: dict[str, Callable[[DataFrame, int], None]] = {
+            "samples": SamplesBatch(
+                out,
+                format,
+                chunks=self._chunks,
+                definitions=self._definitions,
+                compaction=Compaction(all_at_once=once, target=self._target),
+            ),
+            "losses": LossesBatch(out, format, Compaction(target=self._target)),
+        }
+        try:
+            for query, each in how.items():
+                read = self._spark.readStream.format("zenoh").options(**self._said(query))
+                written = (
+                    read.load()
+                    .writeStream.queryName(f"zenwire ingest {query}")
+                    .option("checkpointLocation", str(self._lake.checkpoint(query)))
+                    .foreachBatch(each)
+                )
+                if once:
+                    written = written.trigger(availableNow=True)
+                else:
+                    written = written.trigger(processingTime=f"{max(interval, 0.0)} seconds")
+                self._queries[query] = written.start()
+        except (PySparkException, Py4JError) as e:
+            raise TableError(why(e)) from None
+
+    def _said(self, query: str) -> dict[str, str]:
+        said = {
+            "spool": json.dumps(self._spools),
+            "table": query,
+            "startingOffsets": "earliest",
+            **self._options,
+        }
+        if query == "samples":
+            said["maxRecordsPerTrigger"] = str(self._records)
+            if self._reader is not None:
+                said["reader"] = self._reader
+        return said
+
+    @property
+    def active(self) -> bool:
+        """Whether all of it runs."""
+        return bool(self._queries) and all(query.isActive for query in self._queries.values())
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Until all have ended, or one has failed, or the time is over. Whether all have ended."""
+        ends = None if seconds is None else time.monotonic() + seconds
+        while True:
+            self.check()
+            if not any(query.isActive for query in self._queries.values()):
+                return True
+            if ends is not None and time.monotonic() >= ends:
+                return False
+            time.sleep(_LOOK)
+
+    def check(self) -> None:
+        """Raises TableError if a query has failed."""
+        for name, query in self._queries.items():
+            error = None if query.isActive else query.exception()
+            if error is not None:
+                raise TableError(
+                    f"{name}: {why(error)}; what is in {self._lake.out} is whole, and the next run "
+                    "goes on from there"
+                )
+
+    def stop(self) -> None:
+        """Between two micro-batches, if that is soon."""
+        ends = time.monotonic() + _STOP
+        for query in self._queries.values():
+            try:
+                while (
+                    query.isActive
+                    and query.status["isTriggerActive"]
+                    and query.exception() is None
+                    and time.monotonic() < ends
+                ):
+                    time.sleep(_LOOK / 2)
+                query.stop()
+            except (PySparkException, Py4JError, OSError):
+                # Spark itself is gone. What it had begun, the next run completes or drops.
+                continue
+        self._queries = {}
+
+    def status(self) -> Status:
+        """As of the last micro-batch."""
+        state = self._lake.journal("samples").state()
+        lost = self._lake.journal("losses").state()
+        progress = self._progress()
+        seconds = progress.get("batchDuration", 0) / 1e3
+        rows = progress.get("numInputRows", 0)
+        lag = self._lag()
+        behind = time.time() - state.newest / 1e9 if state.newest and lag else 0.0
+        return Status(
+            rows=state.rows,
+            losses=lost.rows,
+            lost=lost.lost,
+            faults=state.faults,
+            batch=state.batch,
+            batch_rows=rows,
+            batch_seconds=seconds,
+            rows_per_s=rows / seconds if seconds else 0.0,
+            lag_rows=lag,
+            lag_seconds=max(behind, 0.0),
+        )
+
+    def _lag(self) -> int:
+        """Rows of the spools that are not in the tables; of those that can be seen from here."""
+        ends = _committed(self._lake.checkpoint("samples"))
+        rows = 0
+        for path in self._spools:
+            with contextlib.suppress(SpoolError, OSError):
+                spool = Spool.open(path)
+                begin = ends.get(spool.name, spool.samples.earliest())
+                rows += max(spool.samples.latest() - begin, 0)
+        return rows
+
+    def _progress(self) -> dict[str, Any]:
+        query = self._queries.get("samples")
+        last = None if query is None else query.lastProgress
+        return {} if last is None else json.loads(last.json)
+
+
+def _committed(checkpoint: Path) -> dict[str, int]:
+    """Where the last micro-batch that was completed has ended, by the spools' names."""
+    done = [int(p.name) for p in (checkpoint / "commits").glob("*") if p.name.isdigit()]
+    if not done:
+        return {}
+    try:
+        text = (checkpoint / "offsets" / str(max(done))).read_text().splitlines()[-1]
+        return {name: int(at["0"]) for name, at in json.loads(text).items()}
+    except (OSError, ValueError, IndexError, KeyError, TypeError):
+        # It is removed, or another one is written, in this moment.
+        return {}

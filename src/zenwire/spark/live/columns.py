@@ -1,0 +1,211 @@
+"""Rows of a spool as rows of tables: the columns that ``samples`` of captures has too.
+
+Made by Arrow where the rows are read: numbers of the wire become the protocol's words, by tables
+of the few values that there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import types as t
+
+from zenwire.columns.samples import DELETE, PUT
+from zenwire.keyexpr import intersects
+from zenwire.spark.schema import type_of
+from zenwire.spool.losses import LOSSES
+from zenwire.wire.encoding import CUSTOM, ENCODINGS
+from zenwire.wire.values import QoS
+
+__all__ = ["COLUMNS", "LOSS_COLUMNS", "Keys", "loss_rows", "sample_rows", "struct"]
+
+_TIME: Final = pa.timestamp("us", "UTC")
+_SCHEMA: Final = pa.schema(
+    [
+        pa.field("spool", pa.string(), nullable=False),
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("time", pa.int64(), nullable=False),
+        pa.field("received_at", _TIME, nullable=False),
+        pa.field("key", pa.string(), nullable=False),
+        pa.field("kind", pa.string()),
+        pa.field("payload", pa.binary(), nullable=False),
+        pa.field("encoding", pa.string()),
+        pa.field("schema", pa.string()),
+        pa.field("timestamp", _TIME),
+        pa.field("ntp64", pa.int64()),
+        pa.field("clock_id", pa.binary()),
+        pa.field("source_zid", pa.binary()),
+        pa.field("source_eid", pa.int64()),
+        pa.field("source_sn", pa.int64()),
+        pa.field("priority", pa.string()),
+        pa.field("congestion_control", pa.string()),
+        pa.field("express", pa.bool_()),
+        pa.field("reliability", pa.string()),
+        pa.field("attachment", pa.binary()),
+    ]
+)
+_LOSSES: Final = pa.schema(
+    [
+        pa.field("spool", pa.string(), nullable=False),
+        pa.field("number", pa.int64(), nullable=False),
+        *LOSSES,
+    ]
+)
+COLUMNS: Final = tuple(_SCHEMA.names)
+LOSS_COLUMNS: Final = tuple(_LOSSES.names)
+_KNOWN_KEYS: Final = 1 << 17
+
+
+def struct(table: str, columns: Sequence[str]) -> t.StructType:
+    """As Spark's."""
+    schema = _SCHEMA if table == "samples" else _LOSSES
+    names = columns if table == "samples" else LOSS_COLUMNS
+    return t.StructType([_field(schema.field(name)) for name in names])
+
+
+def _field(field: pa.Field) -> t.StructField:
+    kind = t.TimestampType() if field.type == _TIME else type_of(field.type)
+    return t.StructField(field.name, kind, field.nullable)
+
+
+def sample_rows(
+    spool: str, first: int, batch: pa.RecordBatch, columns: Sequence[str], keep: pa.Array | None
+) -> pa.RecordBatch:
+    """Rows of SAMPLES, of which ``keep`` says which are wanted; their first offset is ``first``."""
+    offsets = pa.array(np.arange(first, first + batch.num_rows))
+    if keep is not None:
+        batch, offsets = batch.filter(keep), offsets.filter(keep)
+    arrays = []
+    for name in columns:
+        if name == "spool":
+            array = _repeated(spool, batch.num_rows)
+        elif name == "offset":
+            array = offsets
+        else:
+            array = _MADE[name](batch) if name in _MADE else batch.column(name)
+        arrays.append(array)
+    return pa.record_batch(arrays, schema=pa.schema([_SCHEMA.field(name) for name in columns]))
+
+
+def loss_rows(spool: str, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows of LOSSES, with their own number."""
+    numbers = pa.array(np.arange(first, first + batch.num_rows))
+    arrays = [_repeated(spool, batch.num_rows), numbers, *batch.columns]
+    return pa.record_batch(arrays, schema=_LOSSES)
+
+
+def _repeated(text: str, count: int) -> pa.Array:
+    return pa.array([text]).take(pa.array(np.zeros(count, np.int32)))
+
+
+class Keys:
+    """Which rows are of a key that is asked for. Each key is looked at once."""
+
+    def __init__(self, wanted: Sequence[str], excluded: Sequence[str]) -> None:
+        self._wanted = wanted
+        self._excluded = excluded
+        self._known: dict[str, bool] = {}
+
+    def __call__(self, keys: pa.Array) -> pa.Array | None:
+        """None is all of them."""
+        if not self._wanted and not self._excluded:
+            return None
+        found = keys.dictionary_encode()
+        answers = pa.array([self._of(key) for key in found.dictionary.to_pylist()], pa.bool_())
+        return answers.take(found.indices)
+
+    def _of(self, key: str) -> bool:
+        known = self._known.get(key)
+        if known is None:
+            wanted = not self._wanted or any(intersects(w, key) for w in self._wanted)
+            known = wanted and not any(intersects(x, key) for x in self._excluded)
+            if len(self._known) >= _KNOWN_KEYS:
+                self._known.clear()
+            self._known[key] = known
+        return known
+
+
+# Numbers as words.
+
+
+def _of_values(numbers: pa.Array, word: Callable[[int], Any], kind: pa.DataType) -> pa.Array:
+    """Asked once for each value that occurs; null stays null."""
+    found = numbers.dictionary_encode()
+    return pa.array(map(word, found.dictionary.to_pylist()), kind).take(found.indices)
+
+
+def _kind(batch: pa.RecordBatch) -> pa.Array:
+    words = {PUT: "PUT", DELETE: "DELETE"}
+    return _of_values(batch.column("kind"), words.get, pa.string())
+
+
+def _encoding_word(number: int) -> str:
+    if 0 <= number < len(ENCODINGS):
+        return ENCODINGS[number]
+    return "" if number == CUSTOM else f"unknown({number})"
+
+
+def _encoding(batch: pa.RecordBatch) -> pa.Array:
+    """A PUT that names none has the default one; a DELETE has none."""
+    put = pc.equal(batch.column("kind"), PUT)
+    absent = pc.and_(put, batch.column("encoding").is_null())
+    numbers = pc.if_else(absent, pa.scalar(0, pa.int32()), batch.column("encoding"))
+    return _of_values(numbers, _encoding_word, pa.string())
+
+
+def _schema(batch: pa.RecordBatch) -> pa.Array:
+    column = batch.column("encoding_schema")
+    if column.null_count == len(column):
+        return pa.nulls(len(column), pa.string())
+    texts = column.dictionary_encode()
+    words = [data.decode(errors="replace") for data in texts.dictionary.to_pylist()]
+    return pa.array(words, pa.string()).take(texts.indices)
+
+
+def _micros(nanoseconds: pa.Array) -> pa.Array:
+    return pa.array(np.asarray(nanoseconds) // 1000).cast(_TIME)
+
+
+def _timestamp(batch: pa.RecordBatch) -> pa.Array:
+    """As ``hlc_time`` does."""
+    column = batch.column("timestamp")
+    filled = np.asarray(pc.fill_null(column, 0)).view(np.uint64)
+    fraction = (filled & np.uint64(0xFFFF_FFFF)) * np.uint64(1_000_000) >> np.uint64(32)
+    micros = (filled >> np.uint64(32)) * np.uint64(1_000_000) + fraction
+    valid = np.asarray(column.is_null())
+    return pa.array(micros.astype(np.int64), mask=valid).cast(_TIME)
+
+
+def _qos(get: Callable[[QoS], Any], kind: pa.DataType) -> Callable[[pa.RecordBatch], pa.Array]:
+    """What has no QoS has the default one."""
+    words = pa.array([get(QoS(raw)) for raw in range(64)], kind)
+
+    def made(batch: pa.RecordBatch) -> pa.Array:
+        numbers = np.asarray(pc.fill_null(batch.column("qos"), QoS().raw))
+        return words.take(pa.array(numbers & 63))
+
+    return made
+
+
+def _reliability(batch: pa.RecordBatch) -> pa.Array:
+    words = pa.array(["BEST_EFFORT", "RELIABLE"])
+    return words.take(batch.column("reliable").cast(pa.int8()))
+
+
+_MADE: Final[dict[str, Callable[[pa.RecordBatch], pa.Array]]] = {
+    "received_at": lambda batch: _micros(batch.column("time")),
+    "kind": _kind,
+    "encoding": _encoding,
+    "schema": _schema,
+    "timestamp": _timestamp,
+    "ntp64": lambda batch: batch.column("timestamp"),
+    "clock_id": lambda batch: batch.column("timestamp_id"),
+    "priority": _qos(lambda q: q.priority.name, pa.string()),
+    "congestion_control": _qos(lambda q: q.congestion_control.name, pa.string()),
+    "express": _qos(lambda q: q.express, pa.bool_()),
+    "reliability": _reliability,
+}

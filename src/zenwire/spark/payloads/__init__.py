@@ -1,0 +1,1 @@
+"""Payloads of other encodings as values: CBOR, and ROS 2 messages in CDR."""

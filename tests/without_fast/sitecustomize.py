@@ -1,0 +1,35 @@
+"""As if the extra ``fast`` were not installed: what it brings is not found.
+
+Python runs this file by itself if its folder is in PYTHONPATH; so it holds for the programs that
+tests start, too.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+
+ABSENT = {"llvmlite", "numba", "numpy", "pandas", "pyarrow"}
+
+
+class _Without(MetaPathFinder):
+    """Python's own way to find modules, but for those."""
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None = None,
+        target: ModuleType | None = None,
+    ) -> ModuleSpec | None:
+        if fullname.partition(".")[0] in ABSENT:
+            return None
+        return PathFinder.find_spec(fullname, path, target)
+
+    def invalidate_caches(self) -> None:
+        PathFinder.invalidate_caches()
+
+
+sys.meta_path[:] = [_Without() if one is PathFinder else one for one in sys.meta_path]
