@@ -86,7 +86,9 @@ class Robot:
     async def answer(self, query: aio.Query) -> None:
         with query:
             status = {"robot": self.name, "battery": self.battery}
-            await query.reply(query.key_expr, json.dumps(status), encoding="application/json")
+            await query.reply(
+                f"fleet/{self.name}/status", json.dumps(status), encoding="application/json"
+            )
 
 
 async def main() -> None:

@@ -179,17 +179,21 @@ def test_without_asyncio(port: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["0", "all"], ids=["objects", "rows"])
-def test_all_that_is_tested_elsewhere(way: str) -> None:
-    """The tests of publications, with the columnar data plane for everything and for nothing."""
+def test_all_that_is_tested_elsewhere() -> None:
+    """The tests of publications, with the columnar data plane for everything.
+
+    tests/unit/test_without_fast.py runs them without it.
+    """
     here = Path(__file__).parent
-    modules = [here / "test_aio_pubsub.py"]
-    if way == "all":
-        modules += [here / "test_aio_network.py", here.parent / "unit" / "node" / "test_node.py"]
+    modules = [
+        here / "test_aio_pubsub.py",
+        here / "test_aio_network.py",
+        here.parent / "unit" / "node" / "test_node.py",
+    ]
     done = subprocess.run(  # our own tests
         [sys.executable, "-m", "pytest", "-q", "-x", *map(str, modules)],
         cwd=here.parent.parent,
-        env=os.environ | {plane.VARIABLE: way},
+        env=os.environ | {plane.VARIABLE: "all"},
         capture_output=True,
         text=True,
         check=False,

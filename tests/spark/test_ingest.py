@@ -215,7 +215,8 @@ def committed(lake: Path) -> int:
         return -1
 
 
-@pytest.mark.parametrize("times", [1, pytest.param(5, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("times", [1, 5])
 def test_a_driver_that_is_killed(spark: SparkSession, tmp_path: Path, times: int) -> None:
     """Java and Python die in the middle of a micro-batch; the command ends what they began."""
     path, lake = tmp_path / "s", tmp_path / "lake"

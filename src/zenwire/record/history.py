@@ -51,11 +51,15 @@ class History:
         if sample is None:
             self.errors += 1
             return
+        body, key = sample.body, str(sample.key_expr)
+        if "*" in key or (body.timestamp is None and body.source_info is None):
+            # The answer of some queryable, not a sample that was published.
+            return
         if self._bytes > BYTES_MAX:
             self.lost += 1
             return
         # Replies travel with the QoS of their query, which says nothing of the sample.
-        self._collected.put(str(sample.key_expr), sample.body, _QOS, True, time.time_ns())
+        self._collected.put(key, body, _QOS, True, time.time_ns())
         if self._collected.full:
             self.cut()
 
