@@ -178,7 +178,7 @@ def test_without_asyncio(port: int) -> None:
         assert subscriber.dropped == 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_all_that_is_tested_elsewhere() -> None:
     """The tests of publications, with the columnar data plane for everything.
 

@@ -13,7 +13,7 @@ from tests.interop.exchange import ask_them
 from tests.interop.routers import Net
 from tests.unit.api.nodes import run
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow]
+pytestmark = [pytest.mark.interop, pytest.mark.long]
 
 TARGETS = {
     "best": zenoh.QueryTarget.BEST_MATCHING,

@@ -108,7 +108,7 @@ class Place:
         return [said(reply.ok) for reply in self.session.get(key) if reply.ok is not None]
 
 
-@pytest.fixture(params=["zenwire", "aio", "zenoh"])
+@pytest.fixture(params=["zenwire", "aio", pytest.param("zenoh", marks=pytest.mark.long)])
 def place(request: pytest.FixtureRequest, theirs: Path) -> Iterator[Place]:
     port = free_port()
     with reference("router", listen=port, scouting__delay=0) as session:

@@ -139,6 +139,7 @@ def test_rows_and_their_views_are_in_the_tables_once(spark: SparkSession, tmp_pa
     assert "is not in this directory" not in page
 
 
+@pytest.mark.long
 def test_small_files_become_few(spark: SparkSession, tmp_path: Path) -> None:
     """Those of a day that is over, and of hours of ``key_stats``; late rows still find theirs."""
     path, lake = tmp_path / "s", tmp_path / "lake"
@@ -165,6 +166,7 @@ def test_small_files_become_few(spark: SparkSession, tmp_path: Path) -> None:
     check(spark, lake, path, late)
 
 
+@pytest.mark.long
 def test_columns_that_older_files_have_not(spark: SparkSession, tmp_path: Path) -> None:
     path, lake = tmp_path / "s", tmp_path / "lake"
     fill(path, 0, 200)

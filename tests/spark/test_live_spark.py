@@ -305,6 +305,7 @@ def _workers(of: int) -> list[int]:
     return sorted(found - {of})
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
 def test_workers_that_are_killed_repeat_and_lose_nothing(
     spark: SparkSession, tmp_path: Path

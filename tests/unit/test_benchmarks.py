@@ -146,7 +146,7 @@ def test_a_quick_run_gives_results(name: str, capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.interop
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_quick_run_of_sessions_compares_everything(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["session", "--quick", "--json"]) == 0
     results = json.loads(capsys.readouterr().out)["results"]
@@ -188,7 +188,7 @@ def test_every_benchmark_is_known_and_others_are_refused(
 
 
 @pytest.mark.interop
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_quick_run_of_puts_compares_everything(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["put", "--quick", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

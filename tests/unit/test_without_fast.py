@@ -25,7 +25,6 @@ SOME = [
     "tests/unit/sync/test_session.py",
     "tests/interop/test_aio_pubsub.py",
     "tests/interop/test_ext_loss_aio.py",
-    "tests/interop/test_sync_programs.py",
 ]
 
 without = bool(os.environ.get("ZENWIRE_WITHOUT_FAST"))

@@ -92,9 +92,10 @@ class Channel(Generic[T]):
             if room and not self._closed:
                 items.append(item)
                 self._bytes += size
-                waiting = self._waiting
-                if waiting:
-                    self._waiting = []
+                # Not the list itself if it is empty: readers may add to that in a moment.
+                waiting: list[Callable[[], None]] = []
+                if self._waiting:
+                    waiting, self._waiting = self._waiting, waiting
                 dropped: list[T] = []
             else:
                 waiting, dropped = self._make_room(item, size)

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from zenwire.api.channel import Channel, Handler
+from zenwire.api.channel import NOTHING, Channel, Handler
 from zenwire.errors import ChannelClosed
 
 
@@ -141,3 +141,27 @@ def test_bytes_are_bounded_too() -> None:
     assert dropped[2:] == [b"1", b"22", b"33"]
     assert oldest.put(b"55555")
     assert oldest.try_recv() == b"55555"
+
+
+def test_who_comes_while_others_are_woken_is_woken_once() -> None:
+    channel: Channel[int] = Channel(4)
+    woken: list[int] = []
+
+    class Lock:
+        """In the moment in which it is let go, a reader takes all there is, and waits."""
+
+        come = False
+
+        def __enter__(self) -> None: ...
+
+        def __exit__(self, *_: object) -> None:
+            if not self.come:
+                self.come = True
+                assert channel.take(None) == 1
+                assert channel.take(lambda: woken.append(1)) is NOTHING
+
+    channel._lock = Lock()  # type: ignore[assignment]
+    channel.put(1)
+    assert woken == []
+    channel.put(2)
+    assert woken == [1]
