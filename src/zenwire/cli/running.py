@@ -11,7 +11,7 @@ import re
 import signal
 import sys
 import threading
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -19,7 +19,7 @@ from zenwire.cli.options import config_of
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import AsyncIterator, Callable, Coroutine
+    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 
     from zenwire import aio
 
@@ -84,7 +84,6 @@ def run_command(
     args: argparse.Namespace, main: Callable[[argparse.Namespace], Coroutine[Any, Any, int]]
 ) -> int:
     """Run a command in a loop of its own. SIGTERM ends it as Ctrl-C does, with its own code."""
-    _log_to_stderr(args)
     told = False
 
     async def guarded() -> int:
@@ -106,7 +105,8 @@ def run_command(
                 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
     try:
-        return asyncio.run(guarded())
+        with _log_to_stderr(args):
+            return asyncio.run(guarded())
     except asyncio.CancelledError:
         if told:
             return TERMINATED
@@ -116,14 +116,21 @@ def run_command(
         return USAGE
 
 
-def _log_to_stderr(args: argparse.Namespace) -> None:
+@contextmanager
+def _log_to_stderr(args: argparse.Namespace) -> Iterator[None]:
+    """Meanwhile; a program that runs a command keeps the log that it has."""
     level = _LEVELS[min(getattr(args, "verbose", 0), len(_LEVELS) - 1)]
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter(f"zenwire {args.command}: %(message)s"))
     log = logging.getLogger("zenwire")
-    log.handlers[:] = [handler]
-    log.propagate = False
+    before = list(log.handlers), log.propagate, log.level
+    log.handlers[:], log.propagate = [handler], False
     log.setLevel(level)
+    try:
+        yield
+    finally:
+        log.handlers[:], log.propagate = before[:2]
+        log.setLevel(before[2])
 
 
 @asynccontextmanager
