@@ -20,7 +20,7 @@ from zenwire.api.channel import NOTHING, wake_future
 from zenwire.api.handlers import Opened, finish_callback
 from zenwire.errors import ChannelClosed, ZError
 
-__all__ = ["Pump"]
+__all__ = ["Pump", "goes_on"]
 
 T = TypeVar("T")
 
@@ -135,7 +135,7 @@ class Pump(Generic[T]):
             waits = begun.send(None)
         except StopIteration:
             return
-        self._begun = item, _goes_on(begun, waits)
+        self._begun = item, goes_on(begun, waits)
 
     async def run(self) -> None:
         """Call the callback, until the channel ends."""
@@ -199,8 +199,8 @@ def _coroutine(result: Any) -> Coroutine[Any, Any, Any]:
 
 
 @coroutine
-def _goes_on(begun: Coroutine[Any, Any, Any], waits: object) -> Generator[Any, Any, None]:
-    """The rest of a coroutine, which waits for something."""
+def goes_on(begun: Coroutine[Any, Any, T], waits: object) -> Generator[Any, Any, T]:
+    """The rest of a coroutine that was begun outside of a task, and waits for something."""
     while True:
         try:
             value = yield waits
@@ -213,5 +213,5 @@ def _goes_on(begun: Coroutine[Any, Any, Any], waits: object) -> Generator[Any, A
             resume = partial(begun.send, value)
         try:
             waits = resume()
-        except StopIteration:
-            return
+        except StopIteration as e:
+            return e.value  # type: ignore[no-any-return] # what the coroutine returns

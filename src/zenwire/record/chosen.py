@@ -7,20 +7,18 @@ of both to the first.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from zenwire.columns.keys import Keys
 from zenwire.keyexpr import KeyExpr, includes, intersects
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = ["Chosen", "choose"]
-
-_KNOWN_MAX: Final = 1 << 20
-"""Keys that are remembered."""
 
 
 class Chosen:
@@ -29,27 +27,14 @@ class Chosen:
     def __init__(self, key: str, unwanted: tuple[str, ...] = ()) -> None:
         self.key = key
         self.unwanted = unwanted
-        self._known: dict[str, bool] = {}
+        self._keys = Keys((), unwanted)
 
     def keep(self, samples: pa.RecordBatch) -> pa.RecordBatch:
         """The rows that are wanted."""
-        if not self.unwanted:
+        wanted = self._keys(samples.column("key"))
+        if wanted is None or pc.all(wanted).as_py():
             return samples
-        encoded = samples.column("key").dictionary_encode()
-        wanted = pa.array([self.wants(key) for key in encoded.dictionary.to_pylist()], pa.bool_())
-        if pc.all(wanted).as_py():
-            return samples
-        return samples.filter(wanted.take(encoded.indices))
-
-    def wants(self, key: str) -> bool:
-        """Whether a key is kept."""
-        known = self._known.get(key)
-        if known is None:
-            if len(self._known) >= _KNOWN_MAX:
-                self._known.clear()
-            known = not any(intersects(unwanted, key) for unwanted in self.unwanted)
-            self._known[key] = known
-        return known
+        return samples.filter(wanted)
 
 
 def choose(include: Iterable[str], exclude: Iterable[str] = ()) -> list[Chosen]:

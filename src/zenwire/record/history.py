@@ -39,7 +39,6 @@ class History:
 
     def __init__(self) -> None:
         self.batches: list[pa.RecordBatch] = []
-        self.errors = 0
         self.lost = 0
         """Samples that found no room."""
         self._bytes = 0
@@ -49,7 +48,6 @@ class History:
         """A reply came."""
         sample = reply.ok
         if sample is None:
-            self.errors += 1
             return
         body, key = sample.body, str(sample.key_expr)
         if "*" in key or (body.timestamp is None and body.source_info is None):

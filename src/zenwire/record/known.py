@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from zenwire.spool.sources import MODULUS
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -24,9 +26,6 @@ COLUMNS: Final = ("key", "timestamp", "timestamp_id", "source_zid", "source_eid"
 
 TAIL: Final = 1_000_000
 """Rows before a hole that are looked at."""
-
-_NUMBERS: Final = 1 << 32
-_HALF: Final = _NUMBERS // 2
 
 Source = tuple[bytes, int]
 _Stamp = tuple[int, bytes]
@@ -41,24 +40,25 @@ class Missing(NamedTuple):
 
     @property
     def samples(self) -> int:
-        return (self.last - self.first) % _NUMBERS + 1
+        return (self.last - self.first) % MODULUS + 1
 
 
 class Known:
-    """The samples around a hole: ``mark`` is the offset of the first row after it."""
+    """The samples around a hole."""
 
-    def __init__(self, mark: int) -> None:
-        self._mark = mark
+    def __init__(self) -> None:
         self._newest: dict[str, _Stamp] = {}
         self._since: set[tuple[str, _Stamp]] = set()
-        self._keys: set[str] = set()
         self._before: dict[Source, int] = {}
         self._numbers: dict[Source, set[int]] = {}
 
     @classmethod
     def read(cls, log: LogReader, mark: int, tail: int = TAIL) -> Known:
-        """From the rows of a spool. Raises SpoolError."""
-        known = cls(mark)
+        """From the rows of a spool; ``mark`` is the offset of the first after the hole.
+
+        Raises SpoolError.
+        """
+        known = cls()
         for first, batch in log.read(max(log.earliest(), mark - tail), log.latest()):
             part = batch.select(COLUMNS)
             if first < mark:
@@ -69,8 +69,6 @@ class Known:
 
     def before(self, samples: pa.RecordBatch) -> None:
         """Rows of before the hole, in order."""
-        keys = pc.unique(samples.column("key")).to_pylist()
-        self._keys.update(keys)
         stamped = pa.Table.from_batches([samples]).filter(pc.is_valid(pc.field("timestamp")))
         newest = stamped.group_by(["key", "timestamp_id"]).aggregate([("timestamp", "max")])
         for row in newest.to_pylist():
@@ -78,12 +76,15 @@ class Known:
             if stamp > self._newest.get(row["key"], (-1, b"")):
                 self._newest[row["key"]] = stamp
         for source, numbers in _by_source(samples):
-            self._before[source] = int(numbers[-1])
+            # The furthest, not the last: a history brings older ones after newer ones.
+            last = self._before.get(source, int(numbers[0]))
+            ahead = (numbers - last) % MODULUS
+            step = int(ahead[ahead <= MODULUS // 2].max(initial=0))
+            self._before[source] = (last + step) % MODULUS
             self._numbers.setdefault(source, set()).update(numbers[-_RECENT:].tolist())
 
     def since(self, samples: pa.RecordBatch) -> None:
         """Rows of after the hole, or of the history."""
-        self._keys.update(pc.unique(samples.column("key")).to_pylist())
         for source, numbers in _by_source(samples):
             self._numbers.setdefault(source, set()).update(numbers.tolist())
         columns = (samples.column(name).to_pylist() for name in COLUMNS[:3])
@@ -94,7 +95,7 @@ class Known:
     def fresh(self, samples: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a history that the spool does not have; they are known from then on.
 
-        What has neither number nor time is taken if nothing else is known of its key.
+        Each has a number or a time.
         """
         keep = []
         for row in samples.select(COLUMNS).to_pylist():
@@ -109,15 +110,13 @@ class Known:
         assert isinstance(key, str)
         if isinstance(number, int):
             return number not in self._numbers.get(_source(row), ())
-        if isinstance(time, int):
-            stamp = _stamp(row, time)
-            return stamp > self._newest.get(key, (-1, b"")) and (key, stamp) not in self._since
-        return key not in self._keys
+        assert isinstance(time, int)
+        stamp = _stamp(row, time)
+        return stamp > self._newest.get(key, (-1, b"")) and (key, stamp) not in self._since
 
     def _learn(self, row: dict[str, object]) -> None:
         key, time, number = row["key"], row["timestamp"], row["source_sn"]
         assert isinstance(key, str)
-        self._keys.add(key)
         if isinstance(number, int):
             self._numbers.setdefault(_source(row), set()).add(number)
         if isinstance(time, int):
@@ -127,12 +126,12 @@ class Known:
         """Numbers between the last before the hole and the newest, of each source."""
         found = []
         for source, last in self._before.items():
-            ahead = sorted((n - last) % _NUMBERS for n in self._numbers[source])
-            following = [step for step in ahead if 0 < step <= _HALF]
+            ahead = sorted((n - last) % MODULUS for n in self._numbers[source])
+            following = [step for step in ahead if 0 < step <= MODULUS // 2]
             at = 0
             for step in following:
                 if step > at + 1:
-                    first, end = (last + at + 1) % _NUMBERS, (last + step - 1) % _NUMBERS
+                    first, end = (last + at + 1) % MODULUS, (last + step - 1) % MODULUS
                     found.append(Missing(source, first, end))
                 at = step
         return found

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Final, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from zenwire.api.values import NTP64
 from zenwire.columns.samples import DELETE
 from zenwire.errors import ZError
 from zenwire.spool import Counts
+from zenwire.spool.sources import MODULUS
 from zenwire.wire.encoding import ENCODINGS
 
 if TYPE_CHECKING:
@@ -37,7 +39,6 @@ _WORDS: Final = {
 """What MCAP calls encodings that it knows; others keep the name that Zenoh has for them."""
 _CHANNELS_MAX: Final = 65_000
 """Ids of channels have 16 bits."""
-_NTP_SECONDS: Final = 1 << 32
 
 
 class McapSink:
@@ -93,11 +94,11 @@ class McapSink:
         if channel is None:
             self._lost += 1
             return
-        published = received if stamp is None else _nanoseconds(stamp)
+        published = received if stamp is None else NTP64.from_int(stamp % (1 << 64)).as_nanos()
         if kind == DELETE:
             # There is no word for it: an empty message.
             payload = b""
-        self._writer.add_message(channel, received, payload, published, number % _NTP_SECONDS)
+        self._writer.add_message(channel, received, payload, published, number % MODULUS)
         self._rows += 1
 
     def _channel(self, key: str, encoding: int | None, schema: bytes | None) -> int | None:
@@ -155,9 +156,3 @@ class McapSink:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _nanoseconds(ntp64: int) -> int:
-    """Since 1970."""
-    unsigned = ntp64 % (1 << 64)
-    return (unsigned >> 32) * 10**9 + ((unsigned & 0xFFFF_FFFF) * 10**9 >> 32)

@@ -15,8 +15,6 @@ from zenwire.wire.structs import ResponderId
 from zenwire.wire.values import CongestionControl, ConsolidationMode, QoS, QueryTarget, WireExpr
 
 if TYPE_CHECKING:
-    from zenwire.routing.faces import Face
-    from zenwire.routing.targets import Plan
     from zenwire.wire.data import Reply
     from zenwire.wire.values import ZenohId
 
@@ -30,7 +28,7 @@ _KEPT_MAX: Final = 4096
 _NOTHING: Final = Err(payload=b"")
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Question:
     """What is asked, and how: made once, asked any number of times. ``mode`` is resolved."""
 
@@ -41,10 +39,6 @@ class Question:
     anyke: bool
     timeout: float
     destination: Locality
-    generation: int = -1
-    """When ``plan`` was right."""
-    origin: Face | None = None
-    plan: Plan | None = None
 
 
 def question(

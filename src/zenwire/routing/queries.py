@@ -165,15 +165,7 @@ class Queries:
             anyke=question.anyke,
             consolidation=consolidation,
         )
-        plan = question.plan
-        if (
-            plan is None
-            or question.generation != state.generation
-            or question.origin is not session
-        ):
-            plan = self.targets.plan(session, key, message.target, question.destination)
-            question.generation, question.origin = state.generation, session
-            question.plan = plan
+        plan = self.targets.plan(session, key, message.target, question.destination)
         self._start(pending, plan)
         return id
 

@@ -8,13 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["Gap", "Numbers", "SourceNumbers"]
+__all__ = ["MODULUS", "Gap", "Numbers", "SourceNumbers"]
 
 Numbers: TypeAlias = Literal["check", "learn", "skip"]
 """What to do with the numbers of rows: ``check`` them, gaps are losses; ``learn`` them only, for
 whoever writes looks for gaps elsewhere; or ``skip`` them, they are of older samples."""
 
-_MODULUS: Final = 1 << 32
+MODULUS: Final = 1 << 32
+"""Of the numbers that publishers give."""
 _SOURCES_MAX: Final = 1 << 16
 """Publishers that are remembered; then the one that was silent longest is forgotten."""
 
@@ -30,7 +31,7 @@ class Gap(NamedTuple):
 
     @property
     def missing(self) -> int:
-        return (self.last - self.first) % _MODULUS + 1
+        return (self.last - self.first) % MODULUS + 1
 
 
 class SourceNumbers:
@@ -67,11 +68,11 @@ class SourceNumbers:
             self._last[source] = int(number[end])
         while len(self._last) > _SOURCES_MAX:
             del self._last[next(iter(self._last))]
-        step = (number - before) % _MODULUS
+        step = (number - before) % MODULUS
         found = []
-        for i in np.flatnonzero(known & (step > 1) & (step <= _MODULUS // 2)).tolist():
+        for i in np.flatnonzero(known & (step > 1) & (step <= MODULUS // 2)).tolist():
             of_zid, of_eid = divmod(int(group[i]), len(eid.dictionary))
             whose = zid.dictionary[of_zid].as_py(), eid.dictionary[of_eid].as_py()
-            first, last = (int(before[i]) + 1) % _MODULUS, (int(number[i]) - 1) % _MODULUS
+            first, last = (int(before[i]) + 1) % MODULUS, (int(number[i]) - 1) % MODULUS
             found.append(Gap(int(row[i]), *whose, first, last))
         return sorted(found)

@@ -18,11 +18,11 @@ import os
 import threading
 from _thread import allocate_lock
 from collections import deque
-from collections.abc import Coroutine, Generator
+from collections.abc import Coroutine
 from functools import partial
-from types import coroutine
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
+from zenwire.api.pump import goes_on
 from zenwire.errors import ForkedSession, ZError
 
 if TYPE_CHECKING:
@@ -380,7 +380,7 @@ class Loop:
         except BaseException as e:  # noqa: BLE001 # who waits gets it
             outcome.fail(e)
         else:
-            self._start_task(_goes_on(call, waits), outcome)
+            self._start_task(goes_on(call, waits), outcome)
 
     def begin(self, call: Coroutine[Any, Any, Any], left: Callable[[], None]) -> None:
         """Do what nobody waits for, then call ``left``; no task, if it need not wait."""
@@ -392,7 +392,7 @@ class Loop:
             left()
             _lost(e)
         else:
-            task = self._loop.create_task(_goes_on(call, waits))
+            task = self._loop.create_task(goes_on(call, waits))
             self._tasks.add(task)
             task.add_done_callback(partial(self._finished, left))
 
@@ -447,25 +447,6 @@ def _lost(error: BaseException) -> None:
 
 async def _called(call: Callable[[], T]) -> T:
     return call()
-
-
-@coroutine
-def _goes_on(call: Coroutine[Any, Any, T], waits: object) -> Generator[Any, Any, T]:
-    """The rest of a coroutine that was begun outside of a task, and waits for something."""
-    while True:
-        try:
-            value = yield waits
-        except GeneratorExit:
-            call.close()
-            raise
-        except BaseException as e:  # noqa: BLE001 # it is the coroutine's
-            resume = partial(call.throw, e)
-        else:
-            resume = partial(call.send, value)
-        try:
-            waits = resume()
-        except StopIteration as e:
-            return e.value  # type: ignore[no-any-return] # what the coroutine returns
 
 
 def _at_once(call: Coroutine[Any, Any, T]) -> T:

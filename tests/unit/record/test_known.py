@@ -40,7 +40,7 @@ def times(batch: pa.RecordBatch) -> list[tuple[str, int]]:
 
 
 def test_by_time_what_is_not_older_than_before_is_new_once() -> None:
-    known = Known(0)
+    known = Known()
     known.before(stamped(("a", 10), ("b", 5), ("a", 8)))
     known.since(stamped(("a", 30)))
     history = stamped(("a", 9), ("a", 10), ("a", 20), ("a", 30), ("b", 6), ("c", 1), ("a", 20))
@@ -49,13 +49,13 @@ def test_by_time_what_is_not_older_than_before_is_new_once() -> None:
 
 
 def test_times_have_no_sign() -> None:
-    known = Known(0)
+    known = Known()
     known.before(stamped(("a", -5)))
     assert times(known.fresh(stamped(("a", 5), ("a", -4)))) == [("a", -4)]
 
 
 def test_by_number_only_what_is_missing_is_new() -> None:
-    known = Known(0)
+    known = Known()
     known.before(numbered(b"\x01", 1, 2, 3))
     known.since(numbered(b"\x01", 8, 9))
     fresh = known.fresh(numbered(b"\x01", 2, 3, 4, 5, 8))
@@ -67,22 +67,24 @@ def test_by_number_only_what_is_missing_is_new() -> None:
 
 def test_numbers_go_round() -> None:
     top = 2**32 - 1
-    known = Known(0)
+    known = Known()
     known.before(numbered(b"\x01", top - 1))
     known.since(numbered(b"\x01", 1))
     assert [(m.first, m.last, m.samples) for m in known.missing()] == [(top, 0, 2)]
 
 
 def test_a_source_that_begins_anew_misses_nothing() -> None:
-    known = Known(0)
+    known = Known()
     known.before(numbered(b"\x01", 100, 101))
     known.since(numbered(b"\x01", 0, 1))
     known.since(numbered(b"\x02", 50))
     assert known.missing() == []
 
 
-def test_without_number_and_time_a_key_is_new_once() -> None:
-    known = Known(0)
-    known.before(stamped(("a", 1)))
-    plain = pa.RecordBatch.from_pylist([{"key": "a"}, {"key": "b"}, {"key": "b"}], SCHEMA)
-    assert known.fresh(plain).column("key").to_pylist() == ["b"]
+def test_what_was_missing_before_is_not_missing_again() -> None:
+    """A history brings older numbers after newer ones."""
+    known = Known()
+    known.before(numbered(b"\x01", 1, 2, 200, 201))
+    known.before(numbered(b"\x01", 60, 61))
+    known.since(numbered(b"\x01", 203))
+    assert [(m.first, m.last) for m in known.missing()] == [(202, 202)]

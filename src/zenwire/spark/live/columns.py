@@ -15,13 +15,12 @@ import pyarrow.compute as pc
 from pyspark.sql import types as t
 
 from zenwire.columns.samples import DELETE, PUT
-from zenwire.keyexpr import intersects
 from zenwire.spark.schema import type_of
 from zenwire.spool.losses import LOSSES
 from zenwire.wire.encoding import CUSTOM, ENCODINGS
 from zenwire.wire.values import QoS
 
-__all__ = ["COLUMNS", "LOSS_COLUMNS", "Keys", "loss_rows", "sample_rows", "struct"]
+__all__ = ["COLUMNS", "LOSS_COLUMNS", "loss_rows", "sample_rows", "struct"]
 
 _TIME: Final = pa.timestamp("us", "UTC")
 _SCHEMA: Final = pa.schema(
@@ -57,7 +56,6 @@ _LOSSES: Final = pa.schema(
 )
 COLUMNS: Final = tuple(_SCHEMA.names)
 LOSS_COLUMNS: Final = tuple(_LOSSES.names)
-_KNOWN_KEYS: Final = 1 << 17
 
 
 def struct(table: str, columns: Sequence[str]) -> t.StructType:
@@ -100,33 +98,6 @@ def loss_rows(spool: str, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def _repeated(text: str, count: int) -> pa.Array:
     return pa.array([text]).take(pa.array(np.zeros(count, np.int32)))
-
-
-class Keys:
-    """Which rows are of a key that is asked for. Each key is looked at once."""
-
-    def __init__(self, wanted: Sequence[str], excluded: Sequence[str]) -> None:
-        self._wanted = wanted
-        self._excluded = excluded
-        self._known: dict[str, bool] = {}
-
-    def __call__(self, keys: pa.Array) -> pa.Array | None:
-        """None is all of them."""
-        if not self._wanted and not self._excluded:
-            return None
-        found = keys.dictionary_encode()
-        answers = pa.array([self._of(key) for key in found.dictionary.to_pylist()], pa.bool_())
-        return answers.take(found.indices)
-
-    def _of(self, key: str) -> bool:
-        known = self._known.get(key)
-        if known is None:
-            wanted = not self._wanted or any(intersects(w, key) for w in self._wanted)
-            known = wanted and not any(intersects(x, key) for x in self._excluded)
-            if len(self._known) >= _KNOWN_KEYS:
-                self._known.clear()
-            self._known[key] = known
-        return known
 
 
 # Numbers as words.

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
-from zenwire.spark.live.columns import Keys, loss_rows, sample_rows
+from zenwire.columns.keys import Keys
+from zenwire.spark.live.columns import loss_rows, sample_rows
 from zenwire.spark.live.options import EARLIEST, LATEST, Options, Start
 from zenwire.spool import LogReader, Spool, SpoolError
 
