@@ -65,7 +65,7 @@ class Adjacency:
         self._node = node
         self._allowed = allowed(node.config)
         self._carriers: dict[Carrier, None] = {}
-        self._of_session: dict[Session, Neighbour] = {}
+        self._of_session: dict[Session | None, Neighbour] = {}
         self._opening: dict[Unicast, asyncio.Future[Neighbour]] = {}
         self._introducing: dict[Face, asyncio.Event] = {}
 
@@ -238,7 +238,7 @@ class Adjacency:
 
     def _lone(self, carrier: Carrier, event: Received, now: float) -> None:
         """Few messages, of the kinds that come again and again: the same as ``_events``, sooner."""
-        neighbour = self._neighbour(carrier)
+        neighbour = self._of_session.get(carrier.machine.session)
         if neighbour is not None:
             node = self._node
             node.hear(neighbour.face, event, now)
@@ -259,8 +259,7 @@ class Adjacency:
                 event.set()
 
     def _neighbour(self, carrier: Carrier) -> Neighbour | None:
-        session = carrier.machine.session
-        return None if session is None else self._of_session.get(session)
+        return self._of_session.get(carrier.machine.session)
 
     def _opened(self, carrier: Carrier, event: Opened) -> None:
         node, peer, session = self._node, event.peer, event.session

@@ -109,15 +109,16 @@ class Queue:
 
     def send(self, message: NetworkMessage | Packed, reliable: bool) -> Waiting | None:
         """Queue a message, or let it wait for room."""
-        result: Result | None = None
-        if not self._waiting:
-            try:
-                result = self._sender.send(message, self._time(), reliable=reliable)
-            except EncodeError as e:
-                result = self._unsent(e)
-            if result is ACCEPTED:
-                self.flush_soon()
-                return None
+        result = None if self._waiting else self._try(message, reliable, None)
+        if result is ACCEPTED:
+            self.flush_soon()
+            return None
+        return self._wait(message, reliable, result)
+
+    def _wait(
+        self, message: NetworkMessage | Packed, reliable: bool, result: Result | None
+    ) -> Waiting | None:
+        """What is to be done with a message that was not queued at once, if it was tried."""
         priority = message.qos.priority
         full: Full | None = None
         if not self._waiting.get(priority):
@@ -257,6 +258,22 @@ class Neighbour(Queue):
         self.over = asyncio.Event()
         self.farewell = False
         """It has ended the session itself, and not for a fault."""
+
+    def send(self, message: NetworkMessage | Packed, reliable: bool) -> Waiting | None:
+        links = self.session.links
+        if self._waiting or len(links) != 1:
+            return super().send(message, reliable)
+        # The same, as most often it is.
+        try:
+            result = links[0].send(message, self._time(), reliable=reliable)
+        except EncodeError as e:
+            result = self._unsent(e)
+        if result is not ACCEPTED:
+            return self._wait(message, reliable, result)
+        for carrier in self.carriers:
+            if not carrier.flushing:
+                carrier.flush_soon()
+        return None
 
     def flush(self) -> None:
         for carrier in list(self.carriers):

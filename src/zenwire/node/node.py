@@ -120,6 +120,7 @@ class Node:
         self.time = time_of(self._loop)
         self.plane = Plane(self)
         self.adjacency = Adjacency(self)
+        self._neighbours = self.adjacency.neighbours
 
     @cached_property
     def tables(self) -> Tables:
@@ -214,8 +215,9 @@ class Node:
         state = self._state
         self._settling = True
         try:
-            while state.outputs:
-                for output in state.take():
+            while outputs := state.outputs:
+                state.outputs = []
+                for output in outputs:
                     kind = type(output)
                     if kind is Send:
                         self._send(output)  # type: ignore[arg-type] # as just looked up
@@ -270,8 +272,8 @@ class Node:
 
     def _send(self, output: Send) -> None:
         face, message, reliable = output
-        to = self.queue(face)
-        if to is None:
+        to: Queue | None = self._neighbours.get(face)
+        if to is None and (to := self.groups.get(face)) is None:
             return
         if to.size and to.overflown and not face.relation.multicast:
             self.adjacency.expel(face, CloseReason.UNRESPONSIVE, "too much waits for it")

@@ -34,6 +34,14 @@ class BareOutbox:
     def full(self, priority: Priority) -> bool:
         return self._bytes >= self._capacity
 
+    def add(self, data: bytes, qos: int, reliable: bool) -> bool:
+        """See `Outbox.add`."""
+        if self._bytes >= self._capacity or len(data) > self.packing:
+            return False
+        self._queue.append(data)
+        self._bytes += len(data)
+        return True
+
     def put(
         self, data: bytes, priority: Priority, reliable: bool, express: bool, droppable: bool
     ) -> None:

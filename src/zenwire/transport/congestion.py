@@ -20,13 +20,13 @@ class Congestion:
     ``closes``: a message with Block that waits for too long ends the link. Else it is dropped.
     """
 
-    __slots__ = ("_blocked", "_closes", "_first", "_settings", "_stats", "_waiting")
+    __slots__ = ("_blocked", "_closes", "_first", "_settings", "_stats", "waiting")
 
     def __init__(self, settings: Settings, stats: Stats, *, closes: bool = True) -> None:
         self._closes = closes
         self._settings = settings
         self._stats = stats
-        self._waiting: set[Priority] = set()
+        self.waiting: set[Priority] = set()
         self._blocked: dict[Priority, float] = {}
         self._first: dict[Priority, Full] = {}
 
@@ -46,7 +46,7 @@ class Congestion:
             full = retry or Full(priority, now + wait, Then.DROP)
             if now >= full.until:
                 return self._drop(Cause.CONGESTION, count)
-            self._waiting.add(priority)
+            self.waiting.add(priority)
             return full
         if congestion is CongestionControl.BLOCK_FIRST:
             first = self._first.get(priority)
@@ -60,7 +60,7 @@ class Congestion:
             if now >= full.until:
                 self._first.pop(priority, None)
                 return self._drop(Cause.CONGESTION, count)
-        self._waiting.add(priority)
+        self.waiting.add(priority)
         if congestion is CongestionControl.BLOCK_FIRST:
             self._first[priority] = full
         return full
@@ -69,13 +69,9 @@ class Congestion:
         self._stats.dropped[cause] += count
         return Dropped(cause)
 
-    @property
-    def waiting(self) -> set[Priority]:
-        return self._waiting
-
     def relieve(self, priority: Priority) -> None:
         """There is room again."""
-        self._waiting.discard(priority)
+        self.waiting.discard(priority)
         self._blocked.pop(priority, None)
         self._first.pop(priority, None)
 

@@ -83,8 +83,8 @@ class Unwrap:
         self.framing = framing
         self._kept = bytearray()
 
-    def lone(self, data: bytes) -> bytes | None:
-        """The content, if what came is one whole batch and no more, as most often; else None."""
+    def lone(self, data: bytes) -> int | None:
+        """Where the content starts, if what came is one whole batch, as most often; else None."""
         framing = self.framing
         prefix = framing.prefix
         size = len(data) - prefix
@@ -92,7 +92,7 @@ class Unwrap:
             return None
         if prefix and int.from_bytes(data[:prefix], "little") != size:
             return None
-        return data[prefix:]
+        return prefix
 
     def lacks(self, data: bytes | memoryview) -> int:
         """How many bytes of these belong to the batch of which something was kept; 0 if none."""

@@ -88,15 +88,18 @@ class Inbox:
             reassembly.abort(self.stats, Cause.FRAGMENT_INTERRUPTED)
         return True
 
-    def lone(self, content: bytes) -> Received | None:
-        """What a batch amounts to that says what one before said, but for what varies."""
+    def lone(self, data: bytes, start: int) -> Received | None:
+        """What a batch amounts to that says what one before said, but for what varies.
+
+        It stands in the data from ``start`` on.
+        """
         last = self.known.last
         if last is None:
             return None
         lanes, stats, at = self.lanes, self.stats, last.tag
         newest = lanes.newest[at]
         sn = newest.last + 1 & newest.mask
-        messages = self.known.read(content, sn)
+        messages = self.known.read(data, sn, start)
         if messages is None or lanes.ended[at] or lanes.reassembly[at].unfinished:
             return None
         newest.last = sn

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from zenwire.transport.codec import fragment_head, message_sizes
+from zenwire.transport.codec import QOS, fragment_head, message_sizes
 from zenwire.transport.packed import Packed
 from zenwire.transport.runs import Lane, Run
 from zenwire.transport.sequence import LANES, Counters, lane
@@ -68,6 +68,7 @@ class Outbox:
         "_lanes",
         "_markers",
         "_newest",
+        "_of_qos",
         "_open",
         "_qos",
         "_queued",
@@ -110,6 +111,8 @@ class Outbox:
         """By priority, without those of the run that may be added to."""
         self._cuts: list[_Cut | None] = [None] * len(_PRIORITIES)
         self._lanes: list[Lane | None] = [None] * LANES
+        self._of_qos: dict[int, tuple[Lane, bool]] = {}
+        """By a QoS and a reliability, where a message goes, and whether its batch ends with it."""
         self._markers: list[tuple[Priority, bool]] = []
         self._shut = False
 
@@ -132,6 +135,37 @@ class Outbox:
         size = self._bytes[priority] + (0 if run is None else run.size)
         return size >= self._capacity[priority]
 
+    def add(self, data: bytes, qos: int, reliable: bool) -> bool:
+        """As ``put``, if there is room where it goes, as most often. Else False."""
+        known = self._of_qos.get(2 * qos + reliable)
+        if known is None:
+            priority, _, express = QOS[qos]
+            to = self.lane(self.lane_priority(priority), reliable)
+            known = self._of_qos[2 * qos + reliable] = to, express or not self.batching
+        to, ends = known
+        run = to.run
+        if run.ends:
+            self.seal(to.priority)
+            run = to.run
+        left = run.left - len(data)
+        if left < 0 or run.owner is not None:
+            return False
+        if not run.count:
+            priority = to.priority
+            if self._open[priority] is not None:
+                self.seal(priority)
+            self._open[priority] = run
+            self._queues[priority].append(run)
+            self._newest = priority
+            self._queued += 1
+        run.by = None
+        run.parts.append(data)
+        run.left = left
+        run.count += 1
+        if ends:
+            run.end()
+        return True
+
     def put(
         self, data: bytes, priority: Priority, reliable: bool, express: bool, droppable: bool
     ) -> None:
@@ -153,7 +187,7 @@ class Outbox:
             self.begin(to)
         run.add(data)
         if express or not self.batching:
-            self.end(to)
+            run.end()
 
     def put_packed(
         self, packed: Packed, priority: Priority, reliable: bool, express: bool, droppable: bool
@@ -178,11 +212,6 @@ class Outbox:
         self._queues[priority].append(to.run)
         self._newest = priority
         self._queued += 1
-
-    def end(self, to: Lane) -> None:
-        """The batch ends with what was added last."""
-        to.run.ends = True
-        self.seal(to.priority)
 
     def _add(self, priority: Priority, what: Queued | Run, size: int) -> None:
         self._queues[priority].append(what)
@@ -212,10 +241,12 @@ class Outbox:
 
     def _fits(self, to: Lane) -> int:
         """Bytes for a run that comes next."""
-        left = self._capacity[to.priority] - self._bytes[to.priority]
+        priority = to.priority
+        left = self._capacity[priority] - self._bytes[priority]
         if self._shut or left <= 0:
             return 0
-        return min(left, self._room - to.head_size(self._counters.next[to.at]))
+        room = self._room - to.head_size(self._counters.next[to.at])
+        return min(room, left)
 
     @property
     def empty(self) -> bool:
@@ -250,7 +281,7 @@ class Outbox:
         for to in self._lanes:
             if to is not None:
                 to.run.settle()
-                to.run.left = 0
+                to.run.close()
 
     def clear(self) -> int:
         """Forget everything, for good. How many messages that were."""
@@ -270,9 +301,11 @@ class Outbox:
 
         With ``prefix``, it has its length in so many bytes before it, as in a stream.
         """
-        if not self._queued and not self._markers:
+        if self._markers:
+            pass
+        elif not self._queued:
             return b""
-        if self._queued == 1 and not self._markers and (lone := self._lone(prefix)):
+        elif self._queued == 1 and (lone := self._lone(prefix)):
             return lone
         out = _Batch(self._room)
         if self._markers:
@@ -286,19 +319,25 @@ class Outbox:
         return b"".join(out.parts)
 
     def _lone(self, prefix: int) -> bytes:
-        """The only run that waits, if it was queued last and fits."""
-        queue = self._queues[self._newest]
-        if not queue:
+        """The only run that waits, if it was queued last, may be added to, and fits."""
+        priority = self._newest
+        run = self._open[priority]
+        if run is None:
             return b""
-        run = queue[0]
-        if type(run) is not Run:
-            return b""
-        head = self._head(run.lane)
+        to, next_, stats = run.lane, self._counters.next, self._stats
+        sn = next_[to.at]
+        head = to.heads.head(sn)
         size = len(head) + run.size
         if size > self._room:
             return b""
-        queue.popleft()
-        self._taken(run)
+        # As ``_taken``, for what needs no looking.
+        next_[to.at] = sn + 1 & self._counters.mask
+        self._queues[priority].clear()
+        self._queued = 0
+        self._open[priority] = None
+        stats.tx_frames += 1
+        stats.tx_messages += run.count
+        to.run = Run(to, self._fits(to))
         run.parts[0] = stream_length(size, prefix) + head if prefix else head
         return b"".join(run.parts)
 

@@ -65,6 +65,17 @@ class Run:
         self.left -= len(data)
         self.count += count
 
+    def close(self) -> None:
+        """Nothing more is added."""
+        self._room -= self.left
+        self.left = 0
+
+    def end(self) -> None:
+        """The batch ends with what was added last."""
+        self.ends = True
+        self._room -= self.left
+        self.left = 0
+
 
 class Lane:
     """One lane of an outbox: a priority with a reliability. ``run`` is what may be added to."""
@@ -103,4 +114,4 @@ class Lane:
 
     def end(self) -> None:
         """The batch ends with the message that was added last."""
-        self.outbox.end(self)
+        self.run.end()

@@ -79,7 +79,7 @@ class Unicast:
         self._framing = Framing(link, settings.max_message_size)
         self._unwrap = Unwrap(self._framing)
         self._congestion = Congestion(settings, self.stats)
-        self._writer = KnownWriter()
+        self._write = KnownWriter().write
         self._inbox: Inbox | None = None
         self._outbox: Outbox | BareOutbox | None = None
         self._largest = settings.max_message_size
@@ -151,8 +151,8 @@ class Unicast:
         inbox = self._inbox
         if inbox is None or self.reader is not read_batch or self._events:
             return None
-        content = self._unwrap.lone(data) if self.state is State.OPEN else None
-        if content is None or (lone := inbox.lone(content)) is None:
+        start = self._unwrap.lone(data) if self.state is State.OPEN else None
+        if start is None or (lone := inbox.lone(data, start)) is None:
             return None
         stats = self.stats
         stats.rx_bytes += len(data)
@@ -325,10 +325,15 @@ class Unicast:
         """
         if self.state is not State.OPEN:
             return self._drop(Cause.NOT_OPEN, count_of(message))
-        outbox = self._outbox
+        outbox, kind = self._outbox, type(message)
         assert outbox is not None
         if qos is None:
-            qos = _DEFAULT_QOS if isinstance(message, bytes) else message.qos
+            qos = _DEFAULT_QOS if kind is bytes else message.qos  # type: ignore[union-attr] # not bytes
+        data = b""
+        if kind is not Packed:
+            data = message if kind is bytes else self._write(message)  # type: ignore[assignment, arg-type] # as just looked up
+            if len(data) <= self._largest and outbox.add(data, qos.raw, reliable):
+                return ACCEPTED
         priority, congestion, express = QOS[qos.raw]
         priority = outbox.lane_priority(priority)
         if outbox.full(priority):
@@ -345,7 +350,6 @@ class Unicast:
                 return self._drop(Cause.TOO_LARGE, message.count)
             outbox.put_packed(message, priority, reliable, express, droppable)
             return ACCEPTED
-        data = message if isinstance(message, bytes) else self._writer.write(message)  # type: ignore[arg-type] # as just looked up
         if len(data) > self._largest:
             return self._drop(Cause.TOO_LARGE, 1)
         outbox.put(data, priority, reliable, express, droppable)

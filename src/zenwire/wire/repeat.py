@@ -285,15 +285,18 @@ class KnownReader:
         self._left = LEARN_MAX
         self._r = Reader(b"")
 
-    def read(self, content: bytes, sn: int) -> list[NetworkMessage] | None:
-        """The messages of a FRAME with this number; None for whatever else it is."""
+    def read(self, content: bytes, sn: int, at: int = 0) -> list[NetworkMessage] | None:
+        """The messages of a FRAME with this number, which starts there.
+
+        None for whatever else it is.
+        """
         lane = self.last
         if lane is None:
             return None
-        start = lane.heads.head(sn)
-        at = len(start)
-        if not content.startswith(start):
+        head = lane.heads.head(sn)
+        if not content.startswith(head, at):
             return None
+        at += len(head)
         push = self._push
         if push is not None and push.after is None and content.startswith(push.head, at):
             after = at + len(push.head)

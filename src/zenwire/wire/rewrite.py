@@ -46,16 +46,8 @@ class KnownWriter:
 
     def write(self, message: NetworkMessage) -> bytes:
         """The whole message. Raises EncodeError."""
-        kind = type(message)
-        if kind is Push:
-            return self._write_push(message)  # type: ignore[arg-type] # as just looked up
-        if kind is Request:
-            return self._write_request(message)  # type: ignore[arg-type]
-        if kind is Response:
-            return self._write_response(message)  # type: ignore[arg-type]
-        if kind is ResponseFinal:
-            return self._write_final(message)  # type: ignore[arg-type]
-        return encode(message)
+        write = self._WRITES.get(type(message))
+        return encode(message) if write is None else write(self, message)
 
     def _write_push(self, push: Push) -> bytes:
         body = push.body
@@ -121,6 +113,13 @@ class KnownWriter:
             return None
         self._left -= 1
         return Known.of(data, message)
+
+    _WRITES: Final[dict[type, Callable[[KnownWriter, Any], bytes]]] = {
+        Push: _write_push,
+        Request: _write_request,
+        Response: _write_response,
+        ResponseFinal: _write_final,
+    }
 
 
 def _varies(put: Put) -> bool:
