@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ pyspark = pytest.importorskip("pyspark")
 
 from pyspark.sql import DataFrame, SparkSession  # noqa: E402 - only where Spark is installed
 
+Row = dict[str, Any]
 CAPTURES = Path(__file__).parents[1] / "captures"
 
 _LONG = {"test_write.py"}
@@ -76,3 +78,40 @@ def messages(batches: DataFrame) -> DataFrame:
     from zenwire.spark import tables
 
     return tables.messages(batches).persist()
+
+
+@pytest.fixture(scope="session")
+def samples(messages: DataFrame) -> list[Row]:
+    """But for the 60,000 of one capture, which Spark is better at."""
+    from zenwire.spark import tables
+
+    some = tables.samples(messages).where("capture not like '%thousands%'")
+    return rows_of(some.drop("value"))
+
+
+@pytest.fixture(scope="session")
+def queries(messages: DataFrame) -> list[Row]:
+    from zenwire.spark import tables
+
+    return rows_of(tables.queries(messages))
+
+
+@pytest.fixture(scope="session")
+def declarations(messages: DataFrame) -> list[Row]:
+    from zenwire.spark import tables
+
+    return rows_of(tables.declarations(messages))
+
+
+@pytest.fixture(scope="session")
+def sessions(batches: DataFrame, messages: DataFrame) -> list[Row]:
+    from zenwire.spark import tables
+
+    found: list[Row] = tables.sessions(batches, messages).toArrow().to_pylist()
+    return sorted(found, key=lambda row: (row["capture"], row["first_seen"]))
+
+
+def rows_of(frame: DataFrame) -> list[Row]:
+    """In the order in which they stand in their captures."""
+    rows: list[Row] = frame.toArrow().to_pylist()
+    return sorted(rows, key=lambda row: (row["sequence"], row["offset"]))

@@ -6,44 +6,15 @@ import json
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.spark.conftest import CAPTURES
+from tests.spark.conftest import CAPTURES, Row
 from zenwire.spark import tables
 
 TRUTH = {p.stem: json.loads(p.read_text()) for p in (Path(__file__).parent / "truth").iterdir()}
-Row = dict[str, Any]
 Link = tuple[str, int, int, int]
-
-
-@pytest.fixture(scope="module")
-def samples(messages: DataFrame) -> list[Row]:
-    # The 60,000 of that capture are counted by Spark.
-    some = tables.samples(messages).where("capture not like '%thousands%'")
-    return _rows(some.drop("value"))
-
-
-@pytest.fixture(scope="module")
-def queries(messages: DataFrame) -> list[Row]:
-    return _rows(tables.queries(messages))
-
-
-@pytest.fixture(scope="module")
-def declarations(messages: DataFrame) -> list[Row]:
-    return _rows(tables.declarations(messages))
-
-
-@pytest.fixture(scope="module")
-def sessions(batches: DataFrame, messages: DataFrame) -> list[Row]:
-    return tables.sessions(batches, messages).toArrow().to_pylist()
-
-
-def _rows(frame: DataFrame) -> list[Row]:
-    rows: list[Row] = frame.toArrow().to_pylist()
-    return sorted(rows, key=lambda row: (row["sequence"], row["offset"]))
 
 
 def _of(rows: Iterable[Row], name: str) -> list[Row]:

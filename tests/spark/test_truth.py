@@ -17,10 +17,10 @@ import pytest
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
+from tests.spark.conftest import Row, rows_of
 from zenwire.spark import tables
 
 TRUTH = {p.stem: json.loads(p.read_text()) for p in (Path(__file__).parent / "truth").iterdir()}
-Row = dict[str, Any]
 Ends = tuple[str, str]
 Links = dict[Ends, list[Any]]
 
@@ -35,12 +35,6 @@ ROLES: dict[str, list[Ends]] = {
     "usrpwd": [("allowed", "router"), ("refused", "router")],
 }
 """Who connected to whom, in that order."""
-
-
-@pytest.fixture(scope="module")
-def sessions(batches: DataFrame, messages: DataFrame) -> list[Row]:
-    found = tables.sessions(batches, messages).toArrow().to_pylist()
-    return sorted(found, key=lambda row: (row["capture"], row["first_seen"]))
 
 
 @pytest.fixture(scope="module")
@@ -79,29 +73,8 @@ def ends(sessions: list[Row]) -> Callable[[Row], Ends]:
 
 
 @pytest.fixture(scope="module")
-def samples(messages: DataFrame) -> list[Row]:
-    some = tables.samples(messages).where("capture not like '%thousands%'")
-    return _rows(some.drop("value"))
-
-
-@pytest.fixture(scope="module")
-def queries(messages: DataFrame) -> list[Row]:
-    return _rows(tables.queries(messages))
-
-
-@pytest.fixture(scope="module")
 def replies(messages: DataFrame) -> list[Row]:
-    return _rows(tables.replies(messages).drop("value"))
-
-
-@pytest.fixture(scope="module")
-def declarations(messages: DataFrame) -> list[Row]:
-    return _rows(tables.declarations(messages))
-
-
-def _rows(frame: DataFrame) -> list[Row]:
-    rows: list[Row] = frame.toArrow().to_pylist()
-    return sorted(rows, key=lambda row: (row["sequence"], row["offset"]))
+    return rows_of(tables.replies(messages).drop("value"))
 
 
 def _name(row: Row) -> str:

@@ -111,7 +111,7 @@ class _Asked:
         self.open = True
         if token is not None:
             token.attach(self.cancel_soon)
-        core.hold(self)
+        core.held[id(self)] = self
 
     def deliver(self, output: Output) -> None:
         if type(output) is ReplyReceived:
@@ -121,7 +121,7 @@ class _Asked:
             else:
                 self._opened.sink.put(reply)
         elif type(output) is QueryFinished:
-            self._core.release(self)
+            self._core.held.pop(id(self), None)
             self.over()
 
     def _reply(self, output: ReplyReceived) -> Reply | None:
@@ -179,7 +179,11 @@ class Replies(Receiving[Reply]):
         core, asked = self._core, self._asked
         asked.id = id_
         core.node.receivers[id_] = asked.deliver
-        core.pump(self._opened)
+        opened = self._opened
+        if opened.callback is None and opened.channel is not None:
+            opened.channel.soon = core.soon
+        else:
+            core.pump(opened)
         self._waiting = core.settle()
 
     def fail(self) -> None:
@@ -213,6 +217,8 @@ class Replies(Receiving[Reply]):
 
     async def __anext__(self) -> Reply:
         channel = self._channel("__anext__")
+        if channel.over:
+            raise StopAsyncIteration
         try:
             if self._waiting is not None:
                 await self._start()

@@ -213,7 +213,8 @@ class Queries:
 
     def response(self, face: Face, message: Response) -> None:
         """A face answers."""
-        branch = self._forwarded.get(face, {}).get(message.request_id)
+        forwarded = self._forwarded.get(face)
+        branch = None if forwarded is None else forwarded.get(message.request_id)
         if branch is None:
             self._state.counters.unknown_request += 1
             return
@@ -272,13 +273,20 @@ class Queries:
         self._answer(pending, key, Reply(body=body), responder, timestamp_stack)
         return True
 
+    def asker(self, query: int) -> Face | None:
+        """From where a query came that a session is to answer; None if it is over."""
+        branch = self._answering.get(query)
+        return None if branch is None else branch.pending.origin
+
     def finish(self, session: Face, query: int, queryable: int) -> None:
         """A queryable has answered. Once more, or too late, is no matter."""
         branch = self._answering.get(query)
         if branch is None or branch.face is not session:
             return
-        branch.open = tuple(one for one in branch.open if one != queryable)
-        if not branch.open:
+        open_ = branch.open
+        if queryable in open_:
+            branch.open = open_ = tuple([one for one in open_ if one != queryable])
+        if not open_:
             self._end(branch)
 
     def cancel(self, session: Face, query: int) -> bool:
@@ -386,8 +394,7 @@ class Queries:
             return
         inner = body.body if isinstance(body, Reply) else body
         reply = ReplyReceived(pending.request_id, key, inner, responder, qos, timestamp_stack)
-        for ready in pending.consolidation.receive(reply):
-            self._state.emit(ready)
+        self._state.outputs += pending.consolidation.receive(reply)
 
     def _end(self, branch: Branch) -> None:
         """One branch is done; the last one ends the query."""
@@ -415,8 +422,7 @@ class Queries:
         if pending.consolidation is None:
             self._send_final(pending.origin, pending.message)
             return
-        for ready in pending.consolidation.end():
-            self._state.emit(ready)
+        self._state.outputs += pending.consolidation.end()
         if timed_out:
             self._state.emit(timeout_error(pending.request_id, pending.message.qos))
         self._state.emit(QueryFinished(pending.request_id))
