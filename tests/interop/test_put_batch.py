@@ -9,14 +9,16 @@ from typing import Any
 import pytest
 import zenoh
 
+pytest.importorskip("pyarrow")
+
+import pyarrow as pa
+
 from tests.interop.exchange import PATIENCE, WAYS, Meet, meet_by
 from tests.unit.api.nodes import run, until
 from tests.unit.api.reference import Taker, router
 from tests.unit.api.test_put_batch import full_table, put_rows
 from zenwire import aio
 from zenwire.api.put_batch import Written
-
-pa = pytest.importorskip("pyarrow")
 
 pytestmark = pytest.mark.interop
 
