@@ -14,10 +14,13 @@ from textwrap import indent
 
 from benchmarks.report import Result, Skipped, lines, machine, progress, record
 
-FIRST = ("scan", "arrow", "write", "keyexpr", "startup", "session", "receive", "put", "spool")
+FIRST = (
+    *("scan", "arrow", "write", "keyexpr", "startup", "session", "receive", "put", "router"),
+    "spool",
+)
 """The order in which they are shown; others follow."""
 
-LONG = ("capture",)
+LONG = ("capture", "live")
 """Only if they are named: they take a quarter of an hour."""
 
 OPTIONAL = ("numpy", "numba", "pyarrow", "zenoh")

@@ -199,16 +199,16 @@ def _saturate(port: int, size: int) -> None:
         assert opened.peer.batch_size - 2 >= BATCH_SIZE, opened.peer
         first = opened.session.counters.next[0]
         # Nobody needs what is answered, but it must not fill the link.
-        threading.Thread(target=_discard, args=(sock,), daemon=True).start()
-        sock.sendall(frame_stream(_declared(first)))
-        ring = _ring(first, size)
+        threading.Thread(target=discard, args=(sock,), daemon=True).start()
+        sock.sendall(frame_stream(declared(first)))
+        batches = ring(first, size)
         _say("ready")
-        threading.Thread(target=_until_told, daemon=True).start()
+        threading.Thread(target=until_told, daemon=True).start()
         while True:
-            sock.sendall(ring)
+            sock.sendall(batches)
 
 
-def _declared(sn: int) -> bytes:
+def declared(sn: int) -> bytes:
     return encode_batch(
         [
             Frame(reliable=True, sn=sn, priority=Priority.CONTROL),
@@ -220,7 +220,7 @@ def _declared(sn: int) -> bytes:
     )
 
 
-def _ring(first: int, size: int) -> bytes:
+def ring(first: int, size: int) -> bytes:
     """As many full batches as there are sequence numbers, as the reference's publisher fills them."""
     push = encode_batch(
         [
@@ -237,12 +237,12 @@ def _ring(first: int, size: int) -> bytes:
     )
 
 
-def _discard(sock: socket.socket) -> None:
+def discard(sock: socket.socket) -> None:
     while sock.recv(65_536):
         pass
 
 
-def _until_told() -> None:
+def until_told() -> None:
     sys.stdin.read()
     os._exit(0)
 
@@ -255,7 +255,7 @@ def _publish(port: int, size: int) -> None:
         publisher = session.declare_publisher(KEY, congestion_control=zenoh.CongestionControl.BLOCK)
         time.sleep(0.3)
         _say("ready")
-        threading.Thread(target=_until_told, daemon=True).start()
+        threading.Thread(target=until_told, daemon=True).start()
         while True:
             publisher.put(payload)
 

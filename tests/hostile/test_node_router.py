@@ -68,6 +68,7 @@ async def gone(victim: Victim, peer: Peer) -> None:
     await peer.close()
     await until(lambda: victim.node.find(peer.zid) is None)
     core = victim.node.tables._core
+    await until(lambda: not core.busy)
     assert not [entry for entry in victim.node.tables.declared() if entry[1].startswith("flood")]
     assert set(core.routers.graph.routers) == {victim.node.zid}
     assert not core.routers._far

@@ -60,7 +60,8 @@ def offsets(said: dict[str, Any]) -> dict[str, int]:
     [
         ({}, "reads spools"),
         ({"spool": "x", "startingOffset": "earliest"}, "no option startingoffset"),
-        ({"spool": "x", "connect": "tcp/1.2.3.4:5"}, "record to a spool"),
+        ({"spool": "x", "connect": "tcp/1.2.3.4:5"}, "what to record"),
+        ({"spool": "x", "sourceId": "a"}, "no option sourceid"),
         ({"spool": "x", "zenoh.mode": "router"}, "live sessions"),
         ({"spool": "x", "kafka.group.id": "a"}, "checkpoint"),
         ({"spool": "x", "subscribe": "a"}, "keyexpr"),
@@ -75,6 +76,26 @@ def offsets(said: dict[str, Any]) -> dict[str, int]:
         ({"spool": "x", "columns": "key,colour"}, "no colour"),
         ({"spool": "x", "table": "queries"}, "samples or losses"),
         ({"spool": "nothing-is-here-*"}, "no spool is like"),
+        *(
+            ({"spool": "x", name: "1"}, f"(?i)^{name}: ")
+            for name in (
+                "assign",
+                "subscribePattern",
+                "kafka.bootstrap.servers",
+                "startingOffsetsByTimestamp",
+                "endingOffsetsByTimestamp",
+                "startingOffsetsByTimestampStrategy",
+                "maxOffsetsPerTrigger",
+                "minOffsetsPerTrigger",
+                "maxTriggerDelay",
+                "maxRecordsPerPartition",
+                "includeHeaders",
+                "groupIdPrefix",
+                "fetchOffset.numRetries",
+                "kafkaConsumer.pollTimeoutMs",
+                "kafka.security.protocol",
+            )
+        ),
     ],
 )
 def test_options_that_are_refused(said: dict[str, str], why: str) -> None:
@@ -91,6 +112,7 @@ def test_options_that_are_refused(said: dict[str, str], why: str) -> None:
         ({"startingOffsets": '{"a": {"0": -1}}'}, False),
         ({"endingOffsets": "earliest"}, False),
         ({"maxRecordsPerTrigger": "7"}, False),
+        ({"maxBytesPerTrigger": "7"}, False),
         ({"reader": "me"}, False),
     ],
 )

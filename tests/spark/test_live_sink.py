@@ -17,7 +17,7 @@ from pyspark.sql.datasource import CaseInsensitiveDict
 from tests.spark.test_live_spark import rich
 from tests.unit.spool.rows import samples
 from zenwire.spark.live.columns import COLUMNS, sample_rows, struct
-from zenwire.spark.live.publications import check, table_of
+from zenwire.spark.live.publications import Numbering, check, table_of
 from zenwire.spark.live.sink import SinkOptions, source_of
 from zenwire.spool import Writer
 from zenwire.wire.values import CongestionControl, Priority, QoS
@@ -28,7 +28,7 @@ ZID = bytes(range(1, 17))
 
 
 def made(rows: pa.RecordBatch, **said: Any) -> pa.Table:
-    how: dict[str, Any] = {"key": None, "qos": QoS(), "source": ZID, "partition": 3, "first": 7}
+    how: dict[str, Any] = {"key": None, "qos": QoS(), "numbering": Numbering(ZID, 3)}
     return table_of(rows, **(how | said))
 
 
@@ -56,9 +56,27 @@ def test_words_become_the_numbers_that_they_were() -> None:
     ):
         # A DELETE has none; an empty one is not sent.
         assert found == (None if kind else true or None)
-    assert after["source_sn"].to_pylist() == list(range(7, 207))
-    assert set(after["source_eid"].to_pylist()) == {3}
     assert set(after["source_zid"].to_pylist()) == {ZID}
+
+
+def test_numbers_are_in_order_in_each_lane_and_the_same_again() -> None:
+    rows = sample_rows("s", 0, rich(), COLUMNS, None)
+    one, two = Numbering(ZID, 3), Numbering(ZID, 3)
+    parts = [made(rows.slice(first, 60), numbering=one) for first in range(0, 200, 60)]
+    both = pa.concat_tables(parts), made(rows, numbering=two)
+    names = ["source_eid", "source_sn", "qos", "reliable"]
+    assert both[0].select(names).equals(both[1].select(names))
+    lanes: dict[int, list[tuple[int, int, bool]]] = {}
+    for eid, sn, qos, reliable in zip(*(both[1][name].to_pylist() for name in names), strict=True):
+        lanes.setdefault(eid, []).append((sn, qos & 7, reliable))
+    assert len(lanes) > 10
+    for eid, found in lanes.items():
+        # What the network keeps in order, and nothing else.
+        assert [sn for sn, _, _ in found] == list(range(len(found)))
+        assert len({(priority, reliable) for _, priority, reliable in found}) == 1
+        assert eid & 0xFFFFFF == 3
+        default = found[0][1:] == (Priority.DATA, True)
+        assert (eid == 3) == default
 
 
 def test_a_timestamp_without_a_clock_is_of_ours_and_comes_back() -> None:
@@ -87,10 +105,14 @@ def test_words_that_the_protocol_does_not_have(column: str, value: str) -> None:
     ("said", "why"),
     [
         ({}, "where to publish"),
-        ({"connect": "tcp/1.2.3.4:5", "topic": "a"}, "no option topic"),
-        ({"connect": "x", "priority": "high"}, "priority is one of"),
-        ({"connect": "x", "key": "a//b"}, "key expression"),
-        ({"connect": "x", "express": "yes"}, "true or false"),
+        ({"connect": "tcp/1.2.3.4:5", "topic": "a"}, "a column key"),
+        ({"connect": "tcp/1.2.3.4:5", "colour": "a"}, "no option colour"),
+        ({"connect": "tcp/1.2.3.4:5", "waitForSubscribers": "soon"}, "number of seconds"),
+        ({"zenoh.transport/link/tx/leese": "1"}, "did you mean 'lease'"),
+        ({"zenoh.connect/endpoints": "[1]"}, "endpoint"),
+        ({"connect": "tcp/x:1", "priority": "high"}, "priority is one of"),
+        ({"connect": "tcp/x:1", "key": "a//b"}, "key expression"),
+        ({"connect": "tcp/x:1", "express": "yes"}, "true or false"),
     ],
 )
 def test_options_that_are_refused(said: dict[str, str], why: str) -> None:
@@ -101,11 +123,17 @@ def test_options_that_are_refused(said: dict[str, str], why: str) -> None:
 def test_options_that_are_taken() -> None:
     found = SinkOptions.of(
         CaseInsensitiveDict(
-            {"connect": "a, b", "zenoh.transport/link/tx/lease": "5000", "priority": "real_time"}
+            {
+                "connect": "tcp/a:1, tcp/b:1",
+                "zenoh.transport/link/tx/lease": "5000",
+                "priority": "real_time",
+            }
         )
     )
-    assert found.connect == ("a", "b")
-    assert found.config == {"transport/link/tx/lease": "5000"}
+    assert found.session.connect == ("tcp/a:1", "tcp/b:1")
+    config = found.session.made()
+    assert config.get_json("transport/link/tx/lease") == "5000"
+    assert config.get_json("mode") == '"client"'
     assert found.qos.priority is Priority.REAL_TIME
     assert found.qos.congestion_control is CongestionControl.BLOCK
 
@@ -180,7 +208,7 @@ def test_a_table_is_published_and_a_second_time_with_the_same_numbers(
     first, second = got[:500], got[500:]
     assert ids(first) == ids(second)
     assert len({*ids(first)}) == 500
-    assert {s.source_info.source_id.eid for s in first} == {0, 1, 2}
+    assert len({s.source_info.source_id.eid & 0xFFFFFF for s in first}) == 3
     assert sorted(int(s.payload.to_string()) for s in first) == list(range(500))
     for s in first:
         number = int(s.payload.to_string())

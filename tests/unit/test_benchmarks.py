@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import pytest
 pytest.importorskip("numba")
 pytest.importorskip("pyarrow")
 
-from benchmarks import bench_put, bench_scan, bench_session, report, traffic
+from benchmarks import bench_live, bench_put, bench_scan, bench_session, live_child, report, traffic
 from benchmarks.__main__ import main, names
 from benchmarks.c_scan import CScanner, Other, header
 from benchmarks.report import Result, Skipped, best_of
@@ -196,3 +197,47 @@ def test_a_quick_run_of_puts_compares_everything(capsys: pytest.CaptureFixture[s
     cases = [f"{size} B {what}" for size in bench_put.SIZES for what in bench_put.KINDS]
     assert [r["case"] for r in found["results"]] == [case for case in cases for _ in range(2)]
     assert all(r["seconds"] > 0 and r["ratio"] > 0 for r in found["results"])
+
+
+@pytest.mark.parametrize("size", bench_live.SIZES.values())
+def test_what_the_live_sender_encoded_is_what_is_compared(size: int) -> None:
+    rows = live_child._rows_of_batch(size)
+    ring = live_child._ring(5, size)
+    wanted = live_child.sent(size, rows * live_child.RING + 1)
+    for at in (0, 1, live_child.RING - 1):
+        batch: list[Any] = decode_batch(ring[at][2:])
+        frame, *pushes = batch
+        assert frame.sn == (5 + at) % live_child.RING
+        found = [(live_child.KEYS[push.key.scope - 1], push.body.payload) for push in pushes]
+        assert found == wanted[at * rows : (at + 1) * rows]
+    assert wanted[-1] == wanted[0]
+
+
+def test_a_rate_is_kept_and_all_is_sent() -> None:
+    assert sum(live_child._paced(1000, 0)) == 1000
+    assert sum(live_child._paced(100, 10_000)) == 100
+
+
+@pytest.mark.interop
+@pytest.mark.long
+def test_a_quick_run_of_the_live_pipeline_compares_everything(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pytest.importorskip("pyspark")
+    assert main(["live", "--quick", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert not found["skipped"]
+    cases = {(r["case"], r["ours"]) for r in found["results"]}
+    assert cases == {
+        *(
+            (f"saturated 8 B{cpu}", f"into the {what}")
+            for cpu in ("", " cpu")
+            for what in ("spool", "table")
+        ),
+        *(
+            (f"visible {share}", f"in the {what}")
+            for share in ("p50", "p99")
+            for what in ("spool", "table")
+        ),
+    }
+    assert all(r["seconds"] > 0 for r in found["results"])

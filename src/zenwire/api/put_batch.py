@@ -51,7 +51,7 @@ class Written(NamedTuple):
     """What became of the rows of a table; those that nobody wants are in neither number.
 
     ``sent``: they are on their way to all who want them. ``dropped``: somebody who wants them does
-    not get them, for want of room or because he is gone; `SessionInfo.stats` says why.
+    not get them, for want of room, because he is gone, or by a filter; `SessionInfo.stats` says why.
     """
 
     rows: int
@@ -146,9 +146,10 @@ class _Writing:
             for piece in self._packer.pack(those, qos, packing or _PACKING):
                 packed = Packed(piece.data, piece.end - piece.start, qos)
                 core.check("put_batch")
-                if await self._queue(face, packed, reliable):
-                    continue
-                lost[mine[piece.start : piece.end]] = True
+                if not await self._queue(face, packed, reliable):
+                    lost[mine[piece.start : piece.end]] = True
+                for at in packed.refused:
+                    lost[mine[piece.start + at]] = True
 
     async def _queue(self, face: Face, packed: Packed, reliable: bool) -> bool:
         """Whether there was room for them, perhaps after a while."""

@@ -31,6 +31,7 @@ from zenwire.api.values import (
     SourceInfo,
     TimestampInstrumentation,
 )
+from zenwire.node.admin.session import session_space
 from zenwire.wire import values as wire
 from zenwire.wire.structs import QueryBody
 
@@ -103,6 +104,8 @@ def question_of(core: Core, selector: IntoSelector, how: Asking) -> Question:
 
 def question(core: Core, key: str, parameters: str, how: Asking) -> Question:
     """The same of its parts. The key is canonical."""
+    if key.startswith("@/"):
+        session_space(core.node, core.face)
     if how.accept_replies is ReplyKeyExpr.ANY:
         more = Parameters(parameters)
         if "_anyke" not in more:

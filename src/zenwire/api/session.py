@@ -42,6 +42,7 @@ from zenwire.api.values import (
     key_expr_of,
 )
 from zenwire.keyexpr import KeyExpr
+from zenwire.node.admin.session import session_space
 
 if TYPE_CHECKING:
     from zenwire.api.put_batch import IntoTable, Written
@@ -351,6 +352,8 @@ class Session:
             core.check("declare_subscriber")
             outward = core.namespace.outward(str(key))
             origin = locality_of(allowed_origin)
+            if outward.startswith("@/"):
+                session_space(core.node, core.face)
             eid = core.face.declare_subscriber(outward, allowed_origin=origin)
             subscriber: Subscriber[Any] = Subscriber(core, eid, key, opened)
             return await subscriber.ready()

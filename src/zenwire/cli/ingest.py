@@ -74,9 +74,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-rows",
         type=count,
-        default=1_000_000,
+        default=5_000_000,
         metavar="N",
-        help="rows of one micro-batch at most (default: 1000000)",
+        help="rows of one micro-batch at most (default: 5000000)",
     )
     parser.add_argument(
         "--cdr-types",

@@ -87,6 +87,7 @@ _NAMES: Final = (
     "record",
     "ingest",
     "router",
+    "acl",
     "inspect",
     "tables",
     "report",

@@ -86,6 +86,10 @@ class Run:
     def __len__(self) -> int:
         return self.stop - self.first
 
+    def some(self, first: int, stop: int) -> Run:
+        """Those of them from row ``first`` to ``stop``."""
+        return Run(self.scan, first, stop, self.reliable)
+
     def messages(self, first: int | None = None, stop: int | None = None) -> list[NetworkMessage]:
         """They, or some of them, as objects."""
         rows = self.scan.network.int32

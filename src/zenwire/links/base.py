@@ -92,6 +92,11 @@ class Link(ABC):
         the memory. A datagram above the mtu raises LinkError.
         """
 
+    @property
+    def unsent(self) -> bool:
+        """Whether it may still refer to what was written: that must stay as it is."""
+        return True
+
     @abstractmethod
     def pause(self) -> None:
         """Ask for no more ``received``; what is read already may still come.

@@ -91,11 +91,17 @@ class StreamLink(Link, asyncio.BufferedProtocol):
     # Link.
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        if self._closing or self._transport is None:
+        transport = self._transport
+        # One that is broken says so in the next turn of the loop, and meanwhile complains.
+        if self._closing or transport is None or transport.is_closing():
             self.write_early(data)
             return
         self.bytes_out += len(data)
-        self._transport.write(data)
+        transport.write(data)
+
+    @property
+    def unsent(self) -> bool:
+        return self._transport is not None and self._transport.get_write_buffer_size() > 0
 
     def write_early(self, data: bytes | bytearray | memoryview) -> None:
         """What is written to a link that does not stand yet, or is closed, is lost."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from zenwire.links import LinkError, shown
 from zenwire.node.carrier import Carrier
-from zenwire.node.neighbour import Neighbour, Waiting
+from zenwire.node.filters.guarded import meet
 from zenwire.node.offers import allowed, facts_of, with_defaults
 from zenwire.node.seats import Connection, NotOpened, Seats
 from zenwire.node.stats import neighbour_stats, total
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from zenwire.links import Link, Listener
+    from zenwire.node.filters import Filtered
+    from zenwire.node.neighbour import Neighbour, Waiting
     from zenwire.node.node import Node
     from zenwire.routing import Face
     from zenwire.transport import Session
@@ -50,7 +52,7 @@ class Adjacency:
     """Makes links and sessions, and hands what they bring to the node.
 
     ``endings`` and ``failures`` count, by a word, how sessions ended and how handshakes failed;
-    ``ended`` and ``ended_dropped`` add up the sessions that are over.
+    ``ended``, ``ended_dropped`` and ``ended_filtered`` add up the sessions that are over.
     """
 
     def __init__(self, node: Node) -> None:
@@ -62,6 +64,7 @@ class Adjacency:
         self.failures: Counter[str] = Counter()
         self.ended = Stats()
         self.ended_dropped: Counter[Cause] = Counter()
+        self.ended_filtered: Counter[Filtered] = Counter()
         self._node = node
         self._allowed = allowed(node.config)
         self._carriers: dict[Carrier, None] = {}
@@ -199,7 +202,9 @@ class Adjacency:
         return carrier
 
     def _carry(self, link: Link, machine: Unicast) -> Carrier:
-        carrier = Carrier(
+        tap = self._node.tap
+        carry = Carrier if tap is None else tap.carrier
+        carrier = carry(
             link,
             machine,
             self._events,
@@ -267,7 +272,7 @@ class Adjacency:
         neighbour = self._of_session.get(session)
         if neighbour is None:
             face = node.tables.add_face(peer.zid, peer.whatami, node.now)
-            neighbour = Neighbour(session, face, node.settings.wait_before_drop)
+            neighbour = meet(node, session, face, carrier.link)
             self._of_session[session] = neighbour
             self.neighbours[face] = neighbour
             neighbour.carriers.append(carrier)
@@ -314,6 +319,8 @@ class Adjacency:
         past = neighbour_stats(neighbour)
         self.ended = total([self.ended, past.transport])
         self.ended_dropped += past.dropped
+        self.ended_filtered += past.filtered
+        self._node.ingress.pop(neighbour.face, None)
         self._node.tables.remove_face(neighbour.face)
         introducing = self._introducing.pop(neighbour.face, None)
         if introducing is not None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from zenwire.links import Link, LinkError
     from zenwire.node.neighbour import Waiting
     from zenwire.node.plane import Plane
-    from zenwire.transport import Bursts
+    from zenwire.transport import Bursts, Straight
 
 __all__ = ["Carrier"]
 
@@ -64,6 +64,7 @@ class Carrier:
         "flushing",
         "link",
         "machine",
+        "on_drained",
         "over",
         "plane",
         "reading",
@@ -93,6 +94,8 @@ class Carrier:
         """What a link says is being heard; ``on_read`` is called after that."""
         self.flushing = False
         """Whoever made it so flushes in a moment."""
+        self.on_drained: list[Callable[[], None]] = []
+        """Called once, when the link is writable again."""
         self._written = float("-inf")
         self._held = 0
         self._rest: list[Event] = []
@@ -207,6 +210,8 @@ class Carrier:
 
     def drained(self) -> None:
         self.flush()
+        while self.on_drained and self.link.writable:
+            self.on_drained.pop()()
 
     def closed(self, error: LinkError | None) -> None:
         self.ended = True
@@ -262,6 +267,14 @@ class Carrier:
             self._arm(deadline)
         if machine.done:
             link.close()
+
+    def write(
+        self, straight: Straight, data: bytes | memoryview, batches: int, messages: int
+    ) -> None:
+        """Batches that were made past the queues, as many as that."""
+        self.link.write(data)
+        self._written = now = self._time()
+        self.machine.went(straight, batches, messages, len(data), now)
 
     @property
     def _last_words(self) -> bool:

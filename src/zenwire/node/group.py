@@ -78,6 +78,8 @@ class Group(Queue):
     def received(self, data: bytes, source: Locator) -> None:
         """A datagram of somebody in the group."""
         if self._member is not None:
+            if self._node.tap is not None:
+                self._node.tap.datagram(source, self.endpoint.locator, data)
             self._handle(self.machine.receive(data, source, self._node.now))
             self.flush()
 
@@ -100,6 +102,8 @@ class Group(Queue):
         if member is None:
             return
         while member.writable and (data := self.machine.pull(self._node.now)):
+            if self._node.tap is not None:
+                self._node.tap.datagram(None, self.endpoint.locator, data)
             member.send(data)
         self._arm()
 

@@ -14,6 +14,7 @@ from zenwire.wire.values import CongestionControl, Priority
 
 if TYPE_CHECKING:
     from zenwire.node.carrier import Carrier
+    from zenwire.node.filters import Filtered
     from zenwire.routing import Face
     from zenwire.transport import Result, Session
     from zenwire.wire.network import NetworkMessage
@@ -246,7 +247,10 @@ def _expired(full: Full | None, now: float) -> bool:
 class Neighbour(Queue):
     """Another node, for as long as its session lasts; ``over`` is set when that ends."""
 
-    __slots__ = ("carriers", "face", "farewell", "over", "past", "session")
+    __slots__ = ("carriers", "face", "farewell", "filtered", "over", "past", "session")
+
+    direct = True
+    """Nothing is filtered: whoever knows the lane may write into it."""
 
     def __init__(self, session: Session, face: Face, wait_before_drop: float) -> None:
         super().__init__(session, wait_before_drop)
@@ -255,6 +259,8 @@ class Neighbour(Queue):
         self.carriers: list[Carrier] = []
         self.past: list[Stats] = []
         """What links that are gone have counted."""
+        self.filtered: Counter[Filtered] = Counter()
+        """What did not pass the filters, in either direction."""
         self.over = asyncio.Event()
         self.farewell = False
         """It has ended the session itself, and not for a fault."""

@@ -10,15 +10,16 @@ import logging
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from zenwire.node.adjacency import Adjacency
 from zenwire.node.clock import Clock, FutureTimestamp, time_of
+from zenwire.node.filters import Filters
 from zenwire.node.group import Group
 from zenwire.node.neighbour import Neighbour, Queue, Waiting
-from zenwire.node.offers import transport_settings, with_defaults
+from zenwire.node.offers import Together, transport_settings, with_defaults
 from zenwire.node.plane import Plane, RowsReceived
 from zenwire.node.plane import tell as tell_rows
 from zenwire.node.reach import Names, Reach
@@ -47,13 +48,18 @@ from zenwire.wire.values import CloseReason, WhatAmI, ZenohId
 
 if TYPE_CHECKING:
     from zenwire.links import Listener
+    from zenwire.node.admin.keys import KeyCounts
+    from zenwire.node.admin.session import SessionSpace
+    from zenwire.node.admin.space import AdminSpace
     from zenwire.node.autoconnect import Autoconnect
     from zenwire.node.config import Effective
+    from zenwire.node.filters import Gate
     from zenwire.node.scouting import Scouting
     from zenwire.node.seats import Connection
+    from zenwire.node.tap import Tap
     from zenwire.routing import Session
     from zenwire.routing.state import State
-    from zenwire.transport import Received
+    from zenwire.transport import Packed, Received, Settings
     from zenwire.wire.locator import EndPoint, Locator
 
 __all__ = ["Node"]
@@ -87,7 +93,9 @@ class Node:
         self.random = random
         self.reach = Reach(network)
         self.zid = config.settings.id or ZenohId(random(16))
-        self.settings = transport_settings(config, self.zid)
+        self.settings, self.filters = _meaning(config, self.zid)
+        self.ingress: dict[Face, Gate] = {}
+        """What those have to pass whose messages are filtered."""
         self._role = _ROLES[config.mode]
         self._limits = limits
         self._now_ns = now_ns
@@ -101,6 +109,12 @@ class Node:
         """If it takes part in scouting by multicast."""
         self.autoconnect: Autoconnect | None = None
         """If it dials those that it finds."""
+        self.admin: AdminSpace | None = None
+        """What answers for ``@/<zid>/<whatami>``, if it is enabled."""
+        self.session_spaces: dict[int, SessionSpace] = {}
+        """What sessions tell themselves of neighbours, if they ask."""
+        self.tap: Tap | None = None
+        """What writes down all that links carry, if anything does."""
         self.closed = False
         self.late = 0
         """Samples that were dropped, or stamped anew, for a time that is too far ahead."""
@@ -152,6 +166,11 @@ class Node:
         return self.adjacency.on_neighbour
 
     @property
+    def key_stats(self) -> Mapping[str, KeyCounts]:
+        """What went over the keys that are counted apart."""
+        return {} if self.filters is None else self.filters.keys
+
+    @property
     def listeners(self) -> list[Listener]:
         return self.adjacency.listeners
 
@@ -174,8 +193,8 @@ class Node:
         pressure: list[Waiting] = []
         if state.outputs:
             self._carry_out()
-            if self._pressure:
-                pressure, self._pressure = self._pressure, pressure
+        if self._pressure:
+            pressure, self._pressure = self._pressure, pressure
         if untold and not self.telling:
             self.telling = True
             try:
@@ -230,8 +249,7 @@ class Node:
 
     def tell_later(self, output: RowsReceived) -> None:
         """What came is to be told, after what came before it."""
-        if self._state.outputs:
-            self._carry_out()
+        self.catch_up()
         self._untold.append(output)
 
     def _keep_untold(self) -> None:
@@ -270,7 +288,21 @@ class Node:
         """What takes messages for a face; None if it is gone."""
         return self.adjacency.neighbours.get(face) or self.groups.get(face)
 
-    def _send(self, output: Send) -> None:
+    def pass_on(self, face: Face, packed: Packed, reliable: bool) -> None:
+        """Messages for a neighbour, encoded already, after all that routing has for it."""
+        self.catch_up()
+        self._send((face, packed, reliable))
+
+    def catch_up(self) -> None:
+        """Carry out what routing has so far: what is written past it must not overtake that."""
+        if self._state.outputs:
+            self._carry_out()
+
+    def press(self, waiting: Waiting) -> None:
+        """Whoever sent what is carried out is to wait for this."""
+        self._pressure.append(waiting)
+
+    def _send(self, output: Send | tuple[Face, Packed, bool]) -> None:
         face, message, reliable = output
         to: Queue | None = self._neighbours.get(face)
         if to is None and (to := self.groups.get(face)) is None:
@@ -308,7 +340,11 @@ class Node:
         timestamping, messages = self.config.timestamping, event.messages
         if now > ends and messages and type(messages[0]) is not Push:
             return False
-        for at, message in enumerate(messages, 1):
+        gate = self.ingress.get(face) if self.ingress else None
+        for at, said in enumerate(messages, 1):
+            message = said if gate is None else gate(said, reliable, self.time())
+            if message is None:
+                continue
             if timestamping and type(message) is Push:
                 stamped = self._stamped(message)
                 if stamped is not None:
@@ -328,7 +364,11 @@ class Node:
     def hear(self, face: Face, event: Received, now: float) -> None:
         """Messages of a neighbour that cost little: no declarations and interests."""
         receive, timestamping = self.tables.receive, self.config.timestamping
-        for message in event.messages:
+        gate = self.ingress.get(face) if self.ingress else None
+        for said in event.messages:
+            message = said if gate is None else gate(said, event.reliable, self.time())
+            if message is None:
+                continue
             if timestamping and type(message) is Push:
                 stamped = self._stamped(message)
                 if stamped is not None:
@@ -432,6 +472,16 @@ class Node:
         await self.adjacency.close(grace)
         if self._timer is not None:
             self._timer.cancel()
+
+
+def _meaning(config: Effective, zid: ZenohId) -> tuple[Settings, Filters | None]:
+    """For transports, and for what may pass: None if everything may. Raises ConfigError."""
+    together = Together()
+    settings = together.get(lambda: transport_settings(config, zid))
+    filters = together.get(lambda: Filters.of(config.settings))
+    together.check()
+    assert settings is not None
+    return settings, filters
 
 
 def _ignore(_known: NodeKnown) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from zenwire.errors import ConfigError, ConfigProblem, ZError
 from zenwire.links import PROTOCOLS, Facts, priorities_of, reliability_of
@@ -23,11 +23,22 @@ from zenwire.wire.locator import EndPoint, pairs
 from zenwire.wire.values import Priority, Resolution
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from zenwire.node.config import Effective
     from zenwire.wire.locator import Locator
     from zenwire.wire.values import ZenohId
 
-__all__ = ["allowed", "facts_of", "group_settings", "transport_settings", "with_defaults"]
+__all__ = [
+    "Together",
+    "allowed",
+    "facts_of",
+    "group_settings",
+    "transport_settings",
+    "with_defaults",
+]
+
+T = TypeVar("T")
 
 _TLS_FILES = (
     "root_ca_certificate",
@@ -41,8 +52,28 @@ _BUFFERS = ("so_sndbuf", "so_rcvbuf")
 _SIZES = attrgetter(*(field.name for field in dataclasses.fields(QueueSize)))
 
 
+class Together:
+    """Whoever has several mistakes in a configuration hears of all of them at once."""
+
+    def __init__(self) -> None:
+        self._problems: list[ConfigProblem] = []
+
+    def get(self, made: Callable[[], T]) -> T | None:
+        """What is made; None, until ``check`` tells why, if that cannot be."""
+        try:
+            return made()
+        except ConfigError as e:
+            self._problems += e.problems
+            return None
+
+    def check(self) -> None:
+        """Raises ConfigError if there were any problems."""
+        if self._problems:
+            raise ConfigError(tuple(self._problems))
+
+
 def transport_settings(config: Effective, zid: ZenohId) -> Settings:
-    """What this node offers to others. Raises ConfigError for keys that cannot be read."""
+    """What this node offers to others. Raises ConfigError for all files that cannot be read."""
     transport = config.settings.transport
     unicast, tx = transport.unicast, transport.link.tx
     waits = tx.queue.congestion_control
@@ -50,6 +81,11 @@ def transport_settings(config: Effective, zid: ZenohId) -> Settings:
     credentials = None
     if usrpwd.user is not None and usrpwd.password is not None:
         credentials = Credentials(usrpwd.user.encode(), usrpwd.password.encode())
+    together = Together()
+    users = together.get(lambda: _users(usrpwd.dictionary_file))
+    private_key = together.get(lambda: _private_key(config))
+    known_keys = together.get(lambda: _known_keys(config))
+    together.check()
     return Settings(
         zid=zid,
         whatami=config.mode,
@@ -63,9 +99,9 @@ def transport_settings(config: Effective, zid: ZenohId) -> Settings:
         batching=tx.queue.batching.enabled,
         region_name=config.settings.region_name,
         credentials=credentials,
-        users=_users(usrpwd.dictionary_file),
-        private_key=_private_key(config),
-        known_keys=_known_keys(config),
+        users=users,
+        private_key=private_key,
+        known_keys=known_keys,
         max_sessions=unicast.max_sessions,
         max_links=unicast.max_links,
         max_pending=unicast.accept_pending,

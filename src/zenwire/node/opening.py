@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from zenwire.node.reach import Names
+    from zenwire.node.tap import Tap
     from zenwire.routing import Limits
     from zenwire.wire.locator import EndPoint
     from zenwire.wire.scouting import Hello
@@ -38,14 +39,23 @@ async def open_node(
     network: Names | None = None,
     now_ns: Callable[[], int] = time.time_ns,
     limits: Limits | None = None,
+    tap: Tap | None = None,
 ) -> Node:
     """A node that listens, connects and scouts, in the mode of its configuration.
 
     A client is connected when this returns; others go on connecting. Raises ConfigError and
-    LinkError. The other arguments are those of `Node`.
+    LinkError. ``tap`` writes down all that its links carry; whoever made it closes it. The other
+    arguments are those of `Node`.
     """
     held = config.effective if isinstance(config, Config) else config
     node = Node(held, random, network, now_ns, limits)
+    node.tap = tap
+    if held.settings.adminspace.enabled:
+        # Most nodes have none.
+        from zenwire.node.admin.space import AdminSpace  # noqa: PLC0415
+
+        node.admin = AdminSpace(node)
+        node.admin.start()
     for notice in held.notices:
         _log.warning("%s", notice)
     try:

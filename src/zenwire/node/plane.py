@@ -15,14 +15,16 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from zenwire.node.forwarding import Forwarding
 from zenwire.routing import SampleReceived
 from zenwire.transport import Received
-from zenwire.wire.values import Mapping, Priority, WireExpr
+from zenwire.wire.values import Mapping, Priority, WhatAmI, WireExpr
 
 if TYPE_CHECKING:
     from collections import deque
     from collections.abc import Callable
 
+    from zenwire.columns.forward import Ways
     from zenwire.node.node import Node
     from zenwire.routing import Face
     from zenwire.transport import Bursts
@@ -71,6 +73,7 @@ class _Compiled:
     def __init__(self) -> None:
         self.receive: Any = None
         self.routes: Any = None
+        self.forward: Any = None
         self.loading = False
 
     def load(self) -> None:
@@ -78,6 +81,7 @@ class _Compiled:
         if self.receive is None:
             routes = import_module("zenwire.columns.routes")
             receive = import_module("zenwire.columns.receive")
+            self.forward = import_module("zenwire.columns.forward")
             receive.Receiving()
             self.routes, self.receive = routes, receive
 
@@ -107,7 +111,7 @@ def load() -> None:
 class _Known:
     """The routes of one face as numbers, as long as routing does not change."""
 
-    __slots__ = ("face", "generation", "groups", "hasty", "numbers", "plane", "routes")
+    __slots__ = ("face", "generation", "groups", "hasty", "numbers", "plane", "routes", "ways")
 
     def __init__(self, plane: Plane, face: Face, limit: int) -> None:
         self.plane = plane
@@ -117,18 +121,29 @@ class _Known:
         self.hasty: set[int] = set()
         """Groups with somebody who does not want to wait."""
         self.generation = -1
+        self.ways: Ways[Face] = _compiled.forward.Ways()
+        """Which neighbours it goes to. Routes become known to both in the same order."""
         self.routes = _compiled.routes.Routes(self.find, limit)
 
     def clear(self) -> None:
         self.groups, self.numbers, self.hasty = (), {}, set()
+        self.ways = _compiled.forward.Ways()
         self.routes.clear()
+
+    @property
+    def full(self) -> bool:
+        return self.routes.full or self.ways.full
 
     def find(self, scope: int, suffix: str, mapped: bool) -> tuple[str, int]:
         mapping = Mapping.SENDER if mapped else Mapping.RECEIVER
         route = self.plane.tables.route(self.face, WireExpr(scope, suffix, mapping))
-        if route is None or route.remote:
-            # Counted, or passed on, one by one.
+        if route is None:
+            self.ways.learn(())
+            # Counted one by one.
             return "", int(_compiled.routes.MESSAGES)
+        self.ways.learn(
+            [(key, route.node_id if to[0].routes else 0, to) for key, to in route.remote]
+        )
         if not route.others:
             return route.key, int(_compiled.routes.NOBODY)
         number = self.numbers.get(route.others)
@@ -155,6 +170,7 @@ class Plane:
         self.off = wanted == "0" or not _installed()
         self.always = wanted == "all" and not self.off
         self._bursts: Bursts | None = None
+        self._forwarding: Forwarding | None = None
         self._known: dict[Face, _Known] = {}
         self._many = 0
         self.patient: set[int] = set()
@@ -179,7 +195,9 @@ class Plane:
     def missed(self, messages: int) -> None:
         """So many came at once, and were made objects."""
         self._many += messages
-        if self._many >= _OFTEN and not self.off:
+        # A router is there for it, and stays.
+        enough = ENOUGH if self._node.config.mode is WhatAmI.ROUTER else _OFTEN
+        if self._many >= enough and not self.off:
             _compiled.load_soon()
 
     def take(self, face: Face, run: Any) -> None:
@@ -187,9 +205,9 @@ class Plane:
         node = self._node
         if not face.alive:
             return
-        if node.config.timestamping:
+        if face in node.ingress:
             self.hasty = True
-            # Each of them moves the clock on.
+            # Each of them has to pass the filters.
             node.take(face, Received(run.messages(), Priority.DATA, run.reliable))
             return
         known, generation = self._known.get(face), node.tables.state.generation
@@ -203,16 +221,34 @@ class Plane:
         while first < run.stop:
             part = known.routes.resolve(run, first)
             first = part.stop
-            if part.low < 0:
+            if known.ways or node.config.timestamping:
+                self._pass_on(known, part)
+            elif part.low < 0:
                 self.hasty = True
                 node.take(face, Received(part.messages(), Priority.DATA, part.reliable))
-            elif part.high > 0:
-                self.hasty = self.hasty or (
-                    part.low in known.hasty if part.low == part.high else bool(known.hasty)
-                )
-                node.tell_later(self._output(part, known.groups))
-            if known.routes.full:
+            else:
+                self._tell(known, part)
+            if known.full:
                 known.clear()
+
+    def _pass_on(self, known: _Known, part: Any) -> None:
+        """Some of it goes to neighbours, perhaps, and some of it is for subscribers here."""
+        if self._forwarding is None:
+            passage = _compiled.forward.Passage(self._node.zid)
+            self._forwarding = Forwarding(self._node, passage)
+        self.hasty = True
+
+        def tell(first: int, stop: int) -> None:
+            self._tell(known, known.routes.resolve(part.run.some(first, stop), first))
+
+        self._forwarding.take(known.face, part, known.ways, tell if part.high > 0 else None)
+
+    def _tell(self, known: _Known, part: Any) -> None:
+        if part.high > 0:
+            self.hasty = self.hasty or (
+                part.low in known.hasty if part.low == part.high else bool(known.hasty)
+            )
+            self._node.tell_later(self._output(part, known.groups))
 
     @staticmethod
     def _output(part: Any, groups: tuple[tuple[int, ...], ...]) -> RowsReceived:

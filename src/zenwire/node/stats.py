@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from zenwire.links import Counters as ListenerCounters
     from zenwire.node.carrier import Carrier
+    from zenwire.node.filters import Filtered
     from zenwire.node.group import Group
     from zenwire.node.neighbour import Neighbour
     from zenwire.node.node import Node
@@ -42,7 +43,8 @@ class NeighbourStats:
     """One session. ``transport`` adds up its links, those that are gone too.
 
     ``peer`` is the other side and what was agreed with it when the session was opened.
-    ``dropped`` is everything lost, by cause; ``waiting`` are messages without room so far.
+    ``dropped`` is everything lost, by cause; ``waiting`` are messages without room so far;
+    ``filtered`` are those that the configuration did not let pass, from it or to it.
     """
 
     zid: ZenohId
@@ -52,6 +54,7 @@ class NeighbourStats:
     transport: Stats
     dropped: Counter[Cause]
     waiting: int
+    filtered: Counter[Filtered]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,7 @@ class NodeStats:
     listeners: tuple[ListenerStats, ...]
     ended: Stats
     ended_dropped: Counter[Cause]
+    ended_filtered: Counter[Filtered]
     routing: Counters
     endings: Counter[str]
     failures: Counter[str]
@@ -102,6 +106,11 @@ class NodeStats:
         there = [one.dropped for one in self.neighbours] + [one.dropped for one in self.groups]
         return sum(there, Counter(self.ended_dropped))
 
+    @property
+    def filtered(self) -> Counter[Filtered]:
+        """Everything that the configuration did not let pass, with all neighbours so far."""
+        return sum((one.filtered for one in self.neighbours), Counter(self.ended_filtered))
+
 
 def stats_of(node: Node) -> NodeStats:
     """What was counted so far. Nothing in it changes later."""
@@ -113,6 +122,7 @@ def stats_of(node: Node) -> NodeStats:
         ),
         ended=total([node.adjacency.ended]),
         ended_dropped=Counter(node.adjacency.ended_dropped),
+        ended_filtered=Counter(node.adjacency.ended_filtered),
         routing=copy.deepcopy(node.tables.counters),
         endings=Counter(node.adjacency.endings),
         failures=Counter(node.adjacency.failures),
@@ -135,6 +145,7 @@ def neighbour_stats(neighbour: Neighbour) -> NeighbourStats:
         transport=sums,
         dropped=sums.dropped + neighbour.dropped,
         waiting=neighbour.waiting,
+        filtered=Counter(neighbour.filtered),
     )
 
 

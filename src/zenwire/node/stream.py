@@ -272,7 +272,7 @@ class Stream:
             return
         expr, face = to[0]
         neighbour = node.neighbours.get(face)
-        if neighbour is None or len(neighbour.carriers) != 1:
+        if neighbour is None or len(neighbour.carriers) != 1 or not neighbour.direct:
             return
         carrier = neighbour.carriers[0]
         push = Push(key=expr, qos=self._qos, body=self._like)

@@ -1,12 +1,13 @@
 """What a spool already has, to tell what is new in a history, and which numbers are missing.
 
 A sample is known by the number that its source gave it or, without one, by its key and timestamp.
-Of the time before a hole, the newest timestamp of each key says how far it is known.
+Of the time before a hole, the newest timestamp of each key says how far it is known. Rows stay as
+Arrow has them: there may be a million.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +16,9 @@ import pyarrow.compute as pc
 from zenwire.spool.sources import MODULUS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
-    from zenwire.spool import LogReader
+    from zenwire.spool import LogReader, Spool, SpoolError
 
 __all__ = ["COLUMNS", "TAIL", "Known", "Missing"]
 
@@ -25,10 +26,12 @@ COLUMNS: Final = ("key", "timestamp", "timestamp_id", "source_zid", "source_eid"
 """What a sample is known by."""
 
 TAIL: Final = 1_000_000
-"""Rows before a hole that are looked at."""
+"""Rows before a hole that are looked at, and after it."""
 
 Source = tuple[bytes, int]
+Lost: TypeAlias = "Callable[[SpoolError], object]"
 _Stamp = tuple[int, bytes]
+_NONE: Final = np.empty(0, np.int64)
 
 
 class Missing(NamedTuple):
@@ -43,125 +46,251 @@ class Missing(NamedTuple):
         return (self.last - self.first) % MODULUS + 1
 
 
+class _Numbers:
+    """Numbers of a source, each once."""
+
+    def __init__(self) -> None:
+        self._parts: list[np.ndarray] = []
+
+    def add(self, numbers: np.ndarray) -> None:
+        self._parts.append(numbers)
+
+    def all(self) -> np.ndarray:
+        if len(self._parts) != 1:
+            self._parts = [np.unique(np.concatenate(self._parts)) if self._parts else _NONE]
+        return self._parts[0]
+
+
 class Known:
     """The samples around a hole."""
 
     def __init__(self) -> None:
-        self._newest: dict[str, _Stamp] = {}
-        self._since: set[tuple[str, _Stamp]] = set()
-        self._before: dict[Source, int] = {}
-        self._numbers: dict[Source, set[int]] = {}
+        self._old: list[pa.RecordBatch] = []
+        self._new: list[pa.RecordBatch] = []
+        self._read = 0
+        self._stamped: dict[str, _Stamp] | None = None
+        self._last: dict[Source, int] = {}
+        self._first: dict[Source, int] = {}
+        self._numbers: dict[Source, _Numbers] = {}
+        self._late: dict[Source, _Numbers] = {}
+        self._told: dict[Source, list[tuple[int, int]]] = {}
 
     @classmethod
-    def read(cls, log: LogReader, mark: int, tail: int = TAIL) -> Known:
-        """From the rows of a spool; ``mark`` is the offset of the first after the hole.
+    def read(cls, spool: Spool, mark: int, lost: Lost | None = None) -> Known:
+        """From the rows of a spool: those before ``mark``, and those of after the hole so far.
 
-        Raises SpoolError.
+        Rows that cannot be read are told to ``lost``. Raises SpoolError without it.
         """
-        known = cls()
-        for first, batch in log.read(max(log.earliest(), mark - tail), log.latest()):
-            part = batch.select(COLUMNS)
-            if first < mark:
-                known.before(part.slice(0, mark - first))
-            if first + part.num_rows > mark:
-                known.since(part.slice(max(mark - first, 0)))
+        known, log = cls(), spool.samples
+        known._read, begin = log.latest(), max(log.earliest(), mark - TAIL)
+        for first, batch in log.read(begin, known._read, lost=lost):
+            part, cut = batch.select(COLUMNS), max(mark - first, 0)
+            for some, take in ((part[:cut], known.before), (part[cut:], known.since)):
+                if some.num_rows:
+                    take(some)
         return known
+
+    def read_on(self, spool: Spool, mark: int, end: int, lost: Lost | None = None) -> None:
+        """What came meanwhile, and the losses that were told of the hole.
+
+        ``end`` is the first row in front of which whoever writes looks for gaps itself.
+        """
+        log = spool.samples
+        for first, batch in log.read(self._read, log.latest(), lost=lost):
+            part, cut = batch.select(COLUMNS), max(end - first, 0)
+            for some, take in ((part[:cut], self.since), (part[cut:], self.later)):
+                if some.num_rows:
+                    take(some)
+        self._read_losses(spool.losses, mark, lost)
+
+    def _read_losses(self, log: LogReader, mark: int, lost: Lost | None) -> None:
+        """What was said to be missing, by whoever wrote before."""
+        for _, batch in log.read(max(log.earliest(), log.latest() - TAIL), log.latest(), lost=lost):
+            recent = batch.filter(
+                pc.and_(
+                    pc.greater_equal(batch.column("offset"), mark),
+                    pc.is_valid(batch.column("from_sn")),
+                )
+            )
+            for row in recent.to_pylist():
+                self.told((row["source_zid"], row["source_eid"]), row["from_sn"], row["to_sn"])
 
     def before(self, samples: pa.RecordBatch) -> None:
         """Rows of before the hole, in order."""
-        stamped = pa.Table.from_batches([samples]).filter(pc.is_valid(pc.field("timestamp")))
-        newest = stamped.group_by(["key", "timestamp_id"]).aggregate([("timestamp", "max")])
-        for row in newest.to_pylist():
-            stamp = _unsigned(row["timestamp_max"]), row["timestamp_id"] or b""
-            if stamp > self._newest.get(row["key"], (-1, b"")):
-                self._newest[row["key"]] = stamp
+        self._old.append(samples)
         for source, numbers in _by_source(samples):
             # The furthest, not the last: a history brings older ones after newer ones.
-            last = self._before.get(source, int(numbers[0]))
-            ahead = (numbers - last) % MODULUS
-            step = int(ahead[ahead <= MODULUS // 2].max(initial=0))
-            self._before[source] = (last + step) % MODULUS
-            self._numbers.setdefault(source, set()).update(numbers[-_RECENT:].tolist())
+            self._last[source] = _furthest(self._last.get(source, int(numbers[0])), numbers)
+            self._numbers.setdefault(source, _Numbers()).add(numbers)
 
     def since(self, samples: pa.RecordBatch) -> None:
-        """Rows of after the hole, or of the history."""
+        """Rows of after the hole."""
+        self._new.append(samples)
         for source, numbers in _by_source(samples):
-            self._numbers.setdefault(source, set()).update(numbers.tolist())
-        columns = (samples.column(name).to_pylist() for name in COLUMNS[:3])
-        for key, time, whose in zip(*columns, strict=True):
-            if time is not None:
-                self._since.add((key, (_unsigned(time), whose or b"")))
+            self._first.setdefault(source, int(numbers[0]))
+            self._numbers.setdefault(source, _Numbers()).add(numbers)
+
+    def later(self, samples: pa.RecordBatch) -> None:
+        """Rows whose gaps others look for; but some may come late, and fill the hole."""
+        self._new.append(samples)
+        for source, numbers in _by_source(samples):
+            self._late.setdefault(source, _Numbers()).add(numbers)
+
+    def told(self, source: Source, first: int, last: int) -> None:
+        """These stand in the losses."""
+        self._told.setdefault(source, []).append((first, (last - first) % MODULUS))
 
     def fresh(self, samples: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a history that the spool does not have; they are known from then on.
 
         Each has a number or a time.
         """
-        keep = []
-        for row in samples.select(COLUMNS).to_pylist():
-            new = self._is_new(row)
-            keep.append(new)
-            if new:
-                self._learn(row)
-        return samples.filter(pa.array(keep, pa.bool_()))
-
-    def _is_new(self, row: dict[str, object]) -> bool:
-        key, time, number = row["key"], row["timestamp"], row["source_sn"]
-        assert isinstance(key, str)
-        if isinstance(number, int):
-            return number not in self._numbers.get(_source(row), ())
-        assert isinstance(time, int)
-        stamp = _stamp(row, time)
-        return stamp > self._newest.get(key, (-1, b"")) and (key, stamp) not in self._since
-
-    def _learn(self, row: dict[str, object]) -> None:
-        key, time, number = row["key"], row["timestamp"], row["source_sn"]
-        assert isinstance(key, str)
-        if isinstance(number, int):
-            self._numbers.setdefault(_source(row), set()).add(number)
-        if isinstance(time, int):
-            self._since.add((key, _stamp(row, time)))
-
-    def missing(self) -> list[Missing]:
-        """Numbers between the last before the hole and the newest, of each source."""
-        found = []
-        for source, last in self._before.items():
-            ahead = sorted((n - last) % MODULUS for n in self._numbers[source])
-            following = [step for step in ahead if 0 < step <= MODULUS // 2]
-            at = 0
-            for step in following:
-                if step > at + 1:
-                    first, end = (last + at + 1) % MODULUS, (last + step - 1) % MODULUS
-                    found.append(Missing(source, first, end))
-                at = step
+        part = samples.select(COLUMNS)
+        keep = np.zeros(samples.num_rows, np.bool_)
+        by_number = np.asarray(pc.is_valid(part.column("source_sn")))
+        for source, numbers, rows in _sources(part):
+            there = [
+                found[source].all() for found in (self._numbers, self._late) if source in found
+            ]
+            _, once = np.unique(numbers, return_index=True)
+            first = np.zeros(len(numbers), np.bool_)
+            first[once] = True
+            new = first & ~np.isin(numbers, np.concatenate([_NONE, *there]))
+            keep[rows[new]] = True
+            self._numbers.setdefault(source, _Numbers()).add(numbers[new])
+        by_time = np.flatnonzero(~by_number)
+        if len(by_time):
+            keep[by_time] = self._new_stamps(part.take(pa.array(by_time)))
+        found = samples.filter(pa.array(keep))
+        if found.num_rows:
+            self._new.append(found.select(COLUMNS))
         return found
 
+    def _new_stamps(self, samples: pa.RecordBatch) -> list[bool]:
+        if self._stamped is None:
+            self._stamped = self._newest()
+        newest, stamps = self._stamped, _stamps(samples)
+        known = self._stamps_of(samples)
+        found = []
+        for stamp in stamps:
+            key, at = stamp
+            new = at > newest.get(key, (-1, b"")) and stamp not in known
+            found.append(new)
+            known.add(stamp)
+        return found
 
-_RECENT: Final = 65_536
-"""Numbers of a source before the hole that are remembered."""
+    def _newest(self) -> dict[str, _Stamp]:
+        """Of each key, before the hole."""
+        found: dict[str, _Stamp] = {}
+        if self._old:
+            table = pa.Table.from_batches(self._old).select(COLUMNS[:3])
+            table = table.filter(pc.is_valid(table.column("timestamp")))
+            times = np.asarray(table.column("timestamp"), np.int64).view(np.uint64)
+            table = table.set_column(1, "timestamp", pa.array(times))
+            groups = table.group_by(["key", "timestamp_id"]).aggregate([("timestamp", "max")])
+            names = ("key", "timestamp_max", "timestamp_id")
+            columns = (groups.column(name).to_pylist() for name in names)
+            for key, at, whose in zip(*columns, strict=True):
+                stamp = at, whose or b""
+                if stamp > found.get(key, (-1, b"")):
+                    found[key] = stamp
+        return found
+
+    def _stamps_of(self, samples: pa.RecordBatch) -> set[tuple[str, _Stamp]]:
+        """After the hole, those at the times of these."""
+        times = pc.unique(samples.column("timestamp"))
+        found: set[tuple[str, _Stamp]] = set()
+        for new in self._new:
+            found.update(_stamps(new.filter(pc.is_in(new.column("timestamp"), times))))
+        return found
+
+    def furthest(self) -> dict[Source, int]:
+        """How far each source has come: what it says next may be long in coming."""
+        found = {}
+        for source, its in self._numbers.items():
+            numbers = its.all()
+            if len(numbers):
+                found[source] = _furthest(self._last.get(source, int(numbers[0])), numbers)
+        return found
+
+    def missing(self) -> list[Missing]:
+        """Numbers from the last before the hole to the newest, of each source; but what was told.
+
+        Of a source that was not heard before, from the first that came: several recorders may have
+        ended before one of them could look.
+        """
+        found: list[Missing] = []
+        for source, last in (self._first | self._last).items():
+            ahead = (self._numbers[source].all() - last) % MODULUS
+            ahead = np.unique(ahead[ahead <= MODULUS // 2])
+            # The last one itself is a step of 0.
+            for i in np.flatnonzero(np.diff(ahead) > 1).tolist():
+                gap = int(ahead[i]) + 1, int(ahead[i + 1]) - 1
+                for low, high in _without(gap, self._others(source, last, gap)):
+                    found.append(Missing(source, (last + low) % MODULUS, (last + high) % MODULUS))
+        return found
+
+    def _others(self, source: Source, last: int, gap: tuple[int, int]) -> list[tuple[int, int]]:
+        """What came late, or was told, of a gap: ranges, as steps from ``last`` on."""
+        found: list[tuple[int, int]] = []
+        if source in self._late:
+            steps = (self._late[source].all() - last) % MODULUS
+            found += [(n, n) for n in steps[(steps >= gap[0]) & (steps <= gap[1])].tolist()]
+        for first, more in self._told.get(source, ()):
+            low = (first - last) % MODULUS
+            low -= MODULUS if low > MODULUS // 2 else 0
+            found.append((low, low + more))
+        return sorted(found)
 
 
-def _by_source(samples: pa.RecordBatch) -> Iterable[tuple[Source, np.ndarray]]:
+def _furthest(last: int, numbers: np.ndarray) -> int:
+    ahead = (numbers - last) % MODULUS
+    return (last + int(ahead[ahead <= MODULUS // 2].max(initial=0))) % MODULUS
+
+
+def _without(gap: tuple[int, int], others: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """What is left of a range; the others are in order."""
+    low, high = gap
+    for first, last in others:
+        if first > high:
+            break
+        if first > low:
+            yield low, first - 1
+        low = max(low, last + 1)
+    if low <= high:
+        yield low, high
+
+
+def _by_source(samples: pa.RecordBatch) -> Iterator[tuple[Source, np.ndarray]]:
     """The numbers of each source that has any, in order."""
-    numbered = pa.Table.from_batches([samples]).filter(pc.is_valid(pc.field("source_sn")))
-    if not numbered.num_rows:
+    for source, numbers, _ in _sources(samples):
+        yield source, numbers
+
+
+def _sources(samples: pa.RecordBatch) -> Iterator[tuple[Source, np.ndarray, np.ndarray]]:
+    """The numbers of each source that has any, in order, and in which rows they are."""
+    rows = np.flatnonzero(np.asarray(pc.is_valid(samples.column("source_sn"))))
+    if not len(rows):
         return
-    groups = numbered.group_by(["source_zid", "source_eid"], use_threads=False)
-    for row in groups.aggregate([("source_sn", "list")]).to_batches():
-        zids, eids, lists = (row.column(i) for i in range(3))
-        for at in range(row.num_rows):
-            source = zids[at].as_py() or b"", eids[at].as_py() or 0
-            yield source, lists[at].values.to_numpy(zero_copy_only=False)
+    some = samples.take(pa.array(rows))
+    numbers = np.asarray(some.column("source_sn"), np.int64)
+    zid = pc.fill_null(some.column("source_zid"), b"").dictionary_encode()
+    eid = pc.fill_null(some.column("source_eid"), 0).dictionary_encode()
+    wide = np.asarray(zid.indices, np.int64) * len(eid.dictionary) + np.asarray(eid.indices)
+    order = np.argsort(wide, kind="stable")
+    begins = np.flatnonzero(np.append(True, np.diff(wide[order]) != 0))
+    for group in np.split(order, begins[1:]):
+        of_zid, of_eid = divmod(int(wide[group[0]]), len(eid.dictionary))
+        source = zid.dictionary[of_zid].as_py(), eid.dictionary[of_eid].as_py()
+        yield source, numbers[group], rows[group]
 
 
-def _source(row: dict[str, object]) -> Source:
-    zid, eid = row["source_zid"], row["source_eid"]
-    return zid if isinstance(zid, bytes) else b"", eid if isinstance(eid, int) else 0
-
-
-def _stamp(row: dict[str, object], time: int) -> _Stamp:
-    whose = row["timestamp_id"]
-    return _unsigned(time), whose if isinstance(whose, bytes) else b""
+def _stamps(samples: pa.RecordBatch) -> list[tuple[str, _Stamp]]:
+    """Keys and times, of rows that have one."""
+    columns = (samples.column(name).to_pylist() for name in COLUMNS[:3])
+    return [
+        (key, (_unsigned(time), whose or b"")) for key, time, whose in zip(*columns, strict=True)
+    ]
 
 
 def _unsigned(time: int) -> int:

@@ -10,8 +10,9 @@ from zenwire.api.columnar import Columnar
 from zenwire.api.handlers import Callback
 from zenwire.errors import ZError
 from zenwire.record.chosen import Chosen, choose
-from zenwire.record.history import TIMEOUT, pull
-from zenwire.record.known import Known
+from zenwire.record.history import TIMEOUT, History, pull
+from zenwire.record.hole import Hole
+from zenwire.record.known import Known, Missing
 from zenwire.spool import Spool, SpoolError
 from zenwire.wire.values import WhatAmI
 
@@ -37,6 +38,12 @@ _PAUSE: Final = 1.0
 _ROWS: Final = 65_536
 _INTERVAL: Final = 0.05
 """Seconds that rows wait for others before they go to the sink."""
+_SETTLE: Final = 0.3
+"""Seconds after a history: what it has may come once more, by itself, and is told by the spool."""
+_ROUNDS: Final = 5
+"""Histories of one hole, if somebody comes during each of them, before what is missing is told."""
+_TELL: Final = 2048
+"""Losses at once; a spool puts those together that wait in larger numbers."""
 
 
 class Status(NamedTuple):
@@ -53,6 +60,10 @@ class Status(NamedTuple):
     """Rows that came as history."""
     neighbours: int
     trouble: str
+
+
+def _incomparable(error: SpoolError) -> None:
+    _log.warning("some of what was recorded cannot be compared with histories: %s", error)
 
 
 class Recorder:
@@ -87,10 +98,12 @@ class Recorder:
         self._timeout = history_timeout
         self._rows = self._bytes = self._recovered = 0
         self._lost_frames = 0
-        self._hole: int | None = None
-        """The offset of the first row after what was missed, until history has filled it."""
+        self._hole: Hole | None = None
+        """What was missed, until a history has filled it; None where nobody is asked for one."""
         self._someone = asyncio.Event()
         """Somebody came who may have what was missed."""
+        self.filled = asyncio.Event()
+        """Set when everybody who is there was asked for what was missed."""
         self._tasks: list[asyncio.Task[None]] = []
         self._declared: list[Any] = []
         self.failed: ZError | None = None
@@ -121,7 +134,10 @@ class Recorder:
 
     async def __aenter__(self) -> Self:
         self._lost_frames = self._missing_frames()
-        self._begin_hole()
+        if self._spool is not None:
+            settled = self._sink.settled
+            self._hole = await asyncio.to_thread(Hole, self._spool, settled)
+            self._begin_hole()
         for chosen in self._chosen:
             handler = self._handler(chosen)
             self._declared.append(await self._session.declare_subscriber(chosen.key, handler))
@@ -134,6 +150,8 @@ class Recorder:
         if self._spool is not None:
             self._someone.set()
             self._tasks.append(asyncio.create_task(self._fill()))
+        else:
+            self.filled.set()
         return self
 
     async def __aexit__(
@@ -162,7 +180,8 @@ class Recorder:
         if self.failed is not None or not samples.num_rows:
             return
         try:
-            self._sink.append(samples, numbers="check" if self._hole is None else "learn")
+            in_hole = self._hole is not None and self._hole.first is not None
+            self._sink.append(samples, numbers="learn" if in_hole else "check")
         except ZError as e:
             self._fail(e)
         else:
@@ -184,8 +203,8 @@ class Recorder:
     # Holes.
 
     def _begin_hole(self) -> None:
-        if self._spool is not None and self._hole is None:
-            self._hole = self._sink.next_offset
+        if self._hole is not None and self._hole.begin(self._sink.next_offset):
+            self.filled.clear()
 
     def _neighbour(self, neighbour: Neighbour, came: bool) -> None:
         zid = neighbour.face.zid
@@ -200,41 +219,75 @@ class Recorder:
             _log.warning("the session with %s is lost", zid)
             self._begin_hole()
             self._lose("session", f"the session with {zid} is lost, and what it had for us perhaps")
+            # Others may have it; and until somebody was asked, nobody looks for gaps.
+            self._someone.set()
 
     async def _fill(self) -> None:
         """Ask for what was missed, each time that somebody came."""
+        assert self._hole is not None
+        rounds = 0
         while True:
             await self._someone.wait()
             self._someone.clear()
+            self._begin_hole()
+            asked = [pull(self._session, key, self._timeout) for key in self.keys]
+            histories = await asyncio.gather(*asked)
+            await asyncio.sleep(_SETTLE)
+            # Somebody came meanwhile, who may have what is still missing.
+            again = self._someone.is_set() and rounds < _ROUNDS
+            rounds = rounds + 1 if again else 0
             try:
-                await self._fill_hole()
-            except SpoolError as e:
+                await self._fill_hole(self._hole, histories, again=again)
+            except (SpoolError, OSError, ValueError) as e:
+                # Rows that cannot be read: recording goes on, and what it cannot know is told.
                 _log.warning("what was missed is not known: %s", e)
-            if not self._someone.is_set():
-                self._hole = None
+                self._lose("session", f"what was missed before is not known: {e}")
+                if not again and self._hole.first is not None:
+                    self._hole.take(again=False)
+            if not again:
+                self._hole.keep(filled=True)
+            if self._hole.first is None and not self._someone.is_set():
+                self.filled.set()
             await asyncio.sleep(_PAUSE)
 
-    async def _fill_hole(self) -> None:
-        assert self._spool is not None
-        assert self._hole is not None
-        asked = [pull(self._session, key, self._timeout) for key in self.keys]
-        histories = await asyncio.gather(*asked)
+    async def _fill_hole(self, hole: Hole, histories: Iterable[History], *, again: bool) -> None:
+        mark = hole.take(again=True)
         await asyncio.to_thread(self._sink.flush)
-        log = Spool.open(self._spool).samples
-        known = await asyncio.to_thread(Known.read, log, self._hole)
+        known = await asyncio.to_thread(self._known, mark)
         for chosen, history in zip(self._chosen, histories, strict=True):
             for batch in history.batches:
-                self._recover(known.fresh(chosen.keep(batch)))
+                self._recover(await asyncio.to_thread(known.fresh, chosen.keep(batch)))
             if history.lost:
                 self._lose("overflow", "a history was too large", count=history.lost)
-        for missing in known.missing():
+        if again:
+            return
+        # The sink looks for gaps itself from here on; also of sources that are silent now.
+        self._sink.learn(known.furthest())
+        hole.take(again=False)
+        missing = await asyncio.to_thread(self._missing, known, mark, self._sink.next_offset)
+        for number, gap in enumerate(missing, 1):
             self._lose(
                 "source",
                 "missed while there was no session, and nobody has it any more",
-                count=missing.samples,
-                source=missing.source,
-                numbers=(missing.first, missing.last),
+                count=gap.samples,
+                source=gap.source,
+                numbers=(gap.first, gap.last),
             )
+            if not number % _TELL:
+                await asyncio.to_thread(self._sink.flush)
+        await asyncio.to_thread(self._sink.flush)
+
+    def _known(self, mark: int) -> Known:
+        """In a thread. Raises SpoolError."""
+        assert self._spool is not None
+        return Known.read(Spool.open(self._spool), mark, _incomparable)
+
+    def _missing(self, known: Known, mark: int, end: int) -> list[Missing]:
+        """In a thread, of the rows before ``end``. Raises SpoolError."""
+        assert self._spool is not None
+        self._sink.flush()
+        known.read_on(Spool.open(self._spool), mark, end, _incomparable)
+        return known.missing()
 
     def _recover(self, samples: pa.RecordBatch) -> None:
         if samples.num_rows and self.failed is None:

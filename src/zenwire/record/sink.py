@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pyarrow as pa
 
     from zenwire.spool import Counts, Numbers
@@ -19,6 +21,10 @@ class Sink(Protocol):
     def next_offset(self) -> int:
         """That the next row gets."""
 
+    @property
+    def settled(self) -> int:
+        """Up to there everything that is missing between rows was told to be lost."""
+
     def append(self, samples: pa.RecordBatch, *, numbers: Numbers = "check") -> int | None:
         """Rows of `SAMPLES`."""
 
@@ -32,6 +38,9 @@ class Sink(Protocol):
         numbers: tuple[int, int] | None = None,
     ) -> None:
         """Something that is known to be lost; of a source perhaps, and from number to number."""
+
+    def learn(self, numbers: Mapping[tuple[bytes, int], int]) -> None:
+        """How far sources have come: gaps are looked for from there on."""
 
     def counts(self) -> Counts:
         """What became of the rows so far."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import deque
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
 from zenwire.errors import DecodeError
 from zenwire.routing.declarations import Change, Declarations, Kind
@@ -15,7 +17,7 @@ from zenwire.routing.matching import Matching
 from zenwire.routing.propagation import Propagation
 from zenwire.routing.pubsub import PubSub
 from zenwire.routing.queries import Queries
-from zenwire.routing.routers import Routers
+from zenwire.routing.routers import FAR, Routers
 from zenwire.routing.sourced import Sourced
 from zenwire.routing.state import State
 from zenwire.routing.targets import Targets
@@ -24,7 +26,7 @@ from zenwire.wire.linkstate import OAM_LINKSTATE, decode_linkstate
 from zenwire.wire.values import WhatAmI
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from zenwire.routing.faces import Face, Role
     from zenwire.routing.limits import Limits
@@ -32,7 +34,12 @@ if TYPE_CHECKING:
     from zenwire.wire.network import Oam
     from zenwire.wire.values import ZenohId
 
-__all__ = ["Core"]
+__all__ = ["PORTION", "Core"]
+
+PORTION: Final = 256
+"""Declarations that are told, or taken back, in one go."""
+_INTRODUCE: Final = "introduce"
+_FORGET: Final = "forget"
 
 
 class Core:
@@ -61,6 +68,12 @@ class Core:
         if role.whatami is WhatAmI.ROUTER:
             self.sourced = Sourced(self.state, self.declarations, self.propagation, self.routers)
         self._served: dict[Held, Want] = {}
+        self._leaving: deque[Face] = deque()
+        """Faces that are gone, and of which there are declarations."""
+        self._work: dict[Face, dict[Held | str, Iterator[None]]] = {}
+        """What is being done for faces, in order: none has to wait for what another one asked."""
+        self._telling: dict[Held, Want | None] = {}
+        """Interests of which the face has not been told all there is here."""
 
     def apply(self, src: Face, changes: Iterable[Change]) -> None:
         """Declarations of a face changed: routes, neighbours and sessions hear of it."""
@@ -86,12 +99,20 @@ class Core:
                 for change in unasked:
                     self.apply(face, self.declarations.withdraw(face, change))
 
+    def introduce(self, face: Face, id: int) -> None:
+        """Tell a new face all it is told unasked; then, if that is usual, that this was all."""
+        self._begin(face, _INTRODUCE, self._introduction(face, id))
+
+    def _introduction(self, face: Face, id: int) -> Iterator[None]:
+        yield from self.propagation.starts(face)
+        if face.relation.introduces:
+            self.propagation.final(face, id)
+
     def serve(self, held: Held, now: float) -> None:
         """Answer an interest, as far as others must be asked when they have answered."""
         if held.future:
             self.interests.add(held)
-        if held.current:
-            self.propagation.answer(held)
+        told = not held.current or self._begin(held.face, held, self.propagation.answers(held))
         want: Want | None = None
         # Equals of this node tell each other everything without it.
         if held.kinds and held.face.relation.relays:
@@ -100,7 +121,21 @@ class Core:
                 self._served[held] = want
         if not held.current:
             return
+        if told:
+            self._conclude(held, want)
+        else:
+            self.interests.wait(held)
+            self.interests.telling.add(held)
+            self._telling[held] = want
+
+    def _stop_telling(self, held: Held) -> None:
+        self._telling.pop(held, None)
+        self.interests.telling.discard(held)
+
+    def _conclude(self, held: Held, want: Want | None) -> None:
+        """What there is here was told; others may have to answer, too."""
         if want is None or want.answered:
+            self.interests.answered(held)
             self.propagation.final(held.face, held.id)
         else:
             self.interests.wait(held)
@@ -109,8 +144,47 @@ class Core:
     def end_interest(self, held: Held) -> None:
         """A face does not want to be told any more."""
         self.interests.remove(held)
-        self.propagation.forget(held)
+        self._work.get(held.face, {}).pop(held, None)
+        self._stop_telling(held)
+        self._begin(held.face, _FORGET, self.propagation.forgets(held.face))
         self.unserve(held)
+
+    # What may take long, because there may be a million declarations.
+
+    @property
+    def busy(self) -> bool:
+        """Whether `work` has anything to do."""
+        return bool(self._leaving or self._work)
+
+    def work(self) -> None:
+        """Do some of it: for one of the faces that wait for it, and for those that are gone."""
+        if self._leaving:
+            left = sum(map(self.declarations.left, self._leaving))
+            # The more there is, the more at once: they must not become ever more.
+            self._forget(self._leaving.popleft(), max(PORTION, left >> 8))
+        if not self._work:
+            return
+        face, queue = next(iter(self._work.items()))
+        del self._work[face]
+        if queue:
+            name, steps = next(iter(queue.items()))
+            if _ended(steps):
+                del queue[name]
+                if isinstance(name, Held) and name in self._telling:
+                    want = self._telling[name]
+                    self._stop_telling(name)
+                    self._conclude(name, want)
+        if queue:
+            self._work[face] = queue
+
+    def _begin(self, face: Face, name: Held | str, steps: Iterator[None]) -> bool:
+        """Do something for a face; whether all of it was done at once."""
+        queue = self._work.get(face)
+        if not queue and _ended(steps):
+            return True
+        self._work.setdefault(face, {})[name] = steps
+        self.state.sooner = True
+        return False
 
     def unserve(self, held: Held) -> None:
         """What was asked for this interest alone is not asked any more."""
@@ -148,12 +222,25 @@ class Core:
 
     def lost(self, gone: Iterable[Face]) -> None:
         """Routers are out of reach, with all that they had."""
-        if self.sourced is not None:
-            for far in gone:
-                self.apply(far, self.sourced.gone(far))
+        for far in gone:
+            self._forget(far, PORTION)
+
+    def _forget(self, face: Face, most: int) -> None:
+        """Take back so much of what a face had that is gone."""
+        if face.relation is FAR and self.sourced is not None:
+            changes = self.sourced.gone(face, most)
+        else:
+            changes = self.declarations.drop(face, most)
+        self.apply(face, changes)
+        if self.declarations.left(face):
+            self._leaving.append(face)
+            self.state.sooner = True
 
     def remove(self, face: Face) -> None:
-        """A neighbour or session is gone: nothing of it stays."""
+        """A neighbour or session is gone: nothing of it stays.
+
+        What it declared is taken back in portions: each has to be told to others.
+        """
         if self.state.faces.pop(face.id, None) is None:
             return
         face.alive = False
@@ -162,12 +249,20 @@ class Core:
         self.pubsub.drop(face)
         self.queries.drop(face)
         waiters = self.upstream.drop(face)
+        for name in self._work.pop(face, {}):
+            if isinstance(name, Held):
+                self._stop_telling(name)
         for held in self.interests.drop(face):
             self.unserve(held)
-        self.apply(face, self.declarations.drop(face))
+        self._forget(face, PORTION)
         self.gossip.drop(face)
         self.gateway.drop(face)
         if self.sourced is not None and face.routes:
             self.sourced.drop(face)
             self.lost(self.routers.drop(face))
         self.answered(waiters)
+
+
+def _ended(steps: Iterator[None]) -> bool:
+    """Make some steps; whether there are no more."""
+    return len(list(islice(steps, PORTION))) < PORTION

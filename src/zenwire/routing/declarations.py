@@ -117,6 +117,15 @@ class Declarations:
         mine.infos[change] = (0, info)
         return [change] if self._refresh(face, change) else []
 
+    def faces(self) -> list[Face]:
+        """Those who have declared anything, or have done so."""
+        return list(self._faces)
+
+    def count_of(self, face: Face, kind: Kind) -> int:
+        """How many declarations of a kind a face has, those without an id not counted."""
+        mine = self._faces.get(face)
+        return 0 if mine is None else len(mine.keys[kind])
+
     def held(self, face: Face) -> Iterator[Change]:
         """What a face has declared."""
         mine = self._faces.get(face)
@@ -149,16 +158,27 @@ class Declarations:
         self._refresh(face, change)
         return [change]
 
-    def drop(self, face: Face) -> list[Change]:
-        """The face is gone, and all it declared."""
-        mine = self._faces.pop(face, None)
+    def drop(self, face: Face, most: int) -> list[Change]:
+        """The face is gone, and so much of what it declared. To be called until `left` is 0."""
+        mine = self._faces.get(face)
         if mine is None:
             return []
-        changes = list(mine.infos)
-        mine.infos.clear()
+        for keys in mine.keys.values():
+            keys.clear()
+        if len(mine.infos) <= most:
+            del self._faces[face]
+            changes = list(mine.infos)
+            mine.infos.clear()
+        else:
+            changes = [mine.infos.popitem()[0] for _ in range(most)]
         for change in changes:
             self._refresh(face, change)
         return changes
+
+    def left(self, face: Face) -> int:
+        """How many keys of a face there are."""
+        mine = self._faces.get(face)
+        return 0 if mine is None else len(mine.infos)
 
     def sources(self, change: Change) -> Mapping[Face, QueryableInfo]:
         """The faces that declared exactly this key, with what they say of it."""

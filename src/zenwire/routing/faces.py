@@ -140,7 +140,8 @@ class Face:
 
     def carries(self, other: Face) -> bool:
         """Whether data and queries of this face are for the other one, and for us to bring."""
-        if not self.reaches(other):
+        # Of one that is gone some declarations may not be forgotten yet.
+        if not other.alive or not self.reaches(other):
             return False
         # A router that a peer has hears it, and tells it, without us.
         if self.routes:

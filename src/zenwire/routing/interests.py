@@ -93,15 +93,19 @@ class _OfFace:
     aggregate: dict[Kind, KeySet] = field(default_factory=lambda: {kind: KeySet() for kind in Kind})
     keyexprs: KeySet = field(default_factory=KeySet)
     pending: dict[int, Held] = field(default_factory=dict)
+    passing: int = 0
+    """Those among the pending that are in what there is now alone."""
 
 
 class Interests:
     """What faces asked to be told from now on, and who still waits for a D_FINAL."""
 
-    __slots__ = ("_faces",)
+    __slots__ = ("_faces", "telling")
 
     def __init__(self) -> None:
         self._faces: dict[Face, _OfFace] = {}
+        self.telling: set[Held] = set()
+        """Those of which the face has not been told yet all there is here."""
 
     @property
     def faces(self) -> Container[Face]:
@@ -110,11 +114,16 @@ class Interests:
 
     def count(self, face: Face) -> int:
         mine = self._faces.get(face)
-        return 0 if mine is None else len(mine.by_id) + len(mine.pending)
+        return 0 if mine is None else len(mine.by_id) + mine.passing
 
     def get(self, face: Face, id: int) -> Held | None:
         mine = self._faces.get(face)
         return None if mine is None else mine.by_id.get(id)
+
+    def held(self, face: Face) -> list[Held]:
+        """What a face asks to be told from now on."""
+        mine = self._faces.get(face)
+        return [] if mine is None else list(mine.by_id.values())
 
     def add(self, held: Held) -> None:
         """Remember an interest in what is to come."""
@@ -127,7 +136,8 @@ class Interests:
     def remove(self, held: Held) -> None:
         mine = self._faces[held.face]
         del mine.by_id[held.id]
-        mine.pending.pop(held.id, None)
+        waited = mine.pending.pop(held.id, None)
+        mine.passing -= waited is not None and not waited.future
         for keys in self._keys(mine, held):
             keys.remove(held.key)
             held.face.chunks -= chunks_of(held.key)
@@ -139,7 +149,10 @@ class Interests:
 
     def wait(self, held: Held) -> None:
         """Its D_FINAL waits for the answers of others."""
-        self._faces.setdefault(held.face, _OfFace()).pending[held.id] = held
+        mine = self._faces.setdefault(held.face, _OfFace())
+        old = mine.pending.get(held.id)
+        mine.passing += (not held.future) - (old is not None and not old.future)
+        mine.pending[held.id] = held
 
     def waits(self, face: Face, id: int) -> bool:
         """Whether the D_FINAL of an interest with this id is still to come."""
@@ -152,12 +165,20 @@ class Interests:
         if mine is None or mine.pending.get(held.id) is not held:
             return False
         del mine.pending[held.id]
+        mine.passing -= not held.future
         return True
 
     def wants(self, face: Face, change: Change) -> bool:
         """Whether the face is to be told of this very declaration."""
         mine = self._faces.get(face)
         return mine is not None and mine.single[change.kind].touches(change.key)
+
+    def knows_nothing(self, face: Face, change: Change) -> bool:
+        """Whether all who ask for a declaration, that was not told, are to be told later."""
+        if not any(held.face is face and held.touches(change) for held in self.telling):
+            return False
+        there = self._faces[face].by_id.values()
+        return not any(held.touches(change) and held not in self.telling for held in there)
 
     def wants_alias(self, face: Face, prefix: str) -> bool:
         """Whether the face asked for aliases of keys such as this one."""

@@ -96,6 +96,10 @@ class Entities(Generic[E]):
         if not found:
             self._tree.remove(entity.key)
 
+    def all(self) -> Iterator[E]:
+        for _, entities in self._tree.items():  # noqa: PERF102 # it is no dict
+            yield from entities
+
     def intersecting(self, key: str) -> Iterator[E]:
         for _, entities in self._tree.intersecting(key):
             yield from entities

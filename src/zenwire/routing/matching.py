@@ -44,6 +44,10 @@ class Matching:
     def remove(self, matcher: Matcher) -> None:
         (self._queriers if matcher.queries else self._publishers).remove(matcher)
 
+    def matchers(self) -> list[Matcher]:
+        """All publishers and queriers."""
+        return [one for those in (self._publishers, self._queriers) for one in those.all()]
+
     def changed(self, change: Change) -> None:
         """Tell those whose status is another one now."""
         if change.kind is Kind.TOKEN:

@@ -26,6 +26,8 @@ from zenwire.wire.network import Declare
 from zenwire.wire.values import InterestMode, Mapping, QueryableInfo, WireExpr
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from zenwire.routing.faces import Face
     from zenwire.routing.interests import Held, Interests
     from zenwire.wire.network import Declaration
@@ -54,8 +56,11 @@ class Propagation:
         self._interests = interests
         self._told: dict[Face, dict[Change, _Told]] = {}
 
-    def start(self, face: Face) -> None:
-        """Tell a new face all it is told unasked: aliases first, then kind by kind."""
+    def starts(self, face: Face) -> Iterator[None]:
+        """Tell a new face all it is told unasked: aliases first, then kind by kind.
+
+        One at each step; what changes meanwhile is told as it changes.
+        """
         if not (face.relation.pushes or face.relation.multicast):
             return
         changes = [Change(kind, key) for kind in Kind for key in self._keys(kind, None)]
@@ -63,8 +68,10 @@ class Propagation:
             for change in changes:
                 if self._wanted(face, change, None, change) is not None:
                     self.wire_key(face, change.key)
+                yield
         for change in changes:
             self._sync(face, change)
+            yield
 
     def drop(self, face: Face) -> None:
         self._told.pop(face, None)
@@ -75,7 +82,9 @@ class Propagation:
         asking = self._interests.faces
         for face in self._state.remotes():
             relation = face.relation
-            if not (relation.pushes or relation.multicast or face in asking):
+            if not (relation.pushes or relation.multicast or face in asking) and (
+                change not in self._told.get(face, ())
+            ):
                 continue
             told = self._sync(face, change)
             if gone and not told:
@@ -83,8 +92,8 @@ class Propagation:
             for aggregate in self._interests.touched_aggregates(face, change):
                 self._sync(face, aggregate, change)
 
-    def answer(self, held: Held) -> None:
-        """Tell a face the current declarations that its interest asks for."""
+    def answers(self, held: Held) -> Iterator[None]:
+        """Tell a face the current declarations that its interest asks for, one at each step."""
         for kind in Kind:
             if kind not in held.kinds:
                 continue
@@ -94,6 +103,7 @@ class Propagation:
                 keys = self._keys(kind, held.key)
             for key in keys:
                 self._answer(held, Change(kind, key))
+                yield
 
     def token(self, held: Held, key: str) -> None:
         """Answer an interest in current tokens: each key once, and the id is no token's."""
@@ -107,16 +117,23 @@ class Propagation:
         """Tell a face that its interest is answered."""
         self._state.send(face, Declare(interest_id=interest_id, qos=CONTROL, body=DeclareFinal()))
 
-    def forget(self, held: Held) -> None:
-        """An interest ended: what nobody asks for any more is silently no longer told."""
-        told = self._told.get(held.face)
-        if told is None or held.face.relation.pushes:
+    def forgets(self, face: Face) -> Iterator[None]:
+        """An interest ended: what stands for others is taken back if nobody asks for it any more.
+
+        The rest stays told until it ends, as in the reference: its clients keep what they know, and
+        must not learn the same under another id. One of what was told is looked at in each step.
+        """
+        told = self._told.get(face)
+        if told is None or face.relation.pushes:
             return
         for change in list(told):
-            if change.kind not in held.kinds:
-                continue
-            if self._wanted(held.face, change, None, change) is None:
-                del told[change]
+            if (
+                change in told
+                and not self._declarations.sources(change)
+                and self._wanted(face, change, None, change) is None
+            ):
+                self._send(face, _undeclaration(change.kind, told.pop(change).id))
+            yield
 
     def gone(self, src: Face, key: str) -> None:
         """A token went that nobody had told us of: those who ask for tokens hear that."""
@@ -162,7 +179,10 @@ class Propagation:
 
     def _untold_token(self, src: Face, face: Face, change: Change) -> None:
         """The end of a token from before a face asked for those to come: by key, not by id."""
-        if self._concerns(src, face, change.kind) and self._interests.wants(face, change):
+        interests = self._interests
+        if interests.telling and interests.knows_nothing(face, change):
+            return
+        if self._concerns(src, face, change.kind) and interests.wants(face, change):
             key = face.aliases.shortest(change.key)
             self._send(face, UndeclareToken(id=0, key=key))
 

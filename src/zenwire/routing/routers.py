@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from zenwire.wire.locator import Locator
     from zenwire.wire.values import ZenohId
 
-__all__ = ["CALM", "Routers"]
+__all__ = ["CALM", "FAR", "Routers"]
 
 PAUSE: Final = 0.1
 """Seconds between two looks at the network for its trees: that of the reference, so that all
@@ -33,7 +33,8 @@ CALM: Final = 0.15
 link state comes in bursts, and the reference needs a tenth of a second to find its own trees."""
 RESTLESS: Final = 1.0
 """Seconds after which they are told although the network goes on changing."""
-_FAR: Final = Relation(Region.NORTH, routes=True)
+FAR: Final = Relation(Region.NORTH, routes=True)
+"""What a router is to this one that is no neighbour, or as far as it is none."""
 
 
 class Routers:
@@ -127,6 +128,10 @@ class Routers:
     def tree(self, src: Face | None) -> Tree:
         """The tree of a router; None is this node."""
         return self._ways.tree(self._state.zid if src is None else src.zid)
+
+    def way(self, zid: ZenohId) -> Tree:
+        """The tree of a router by its id."""
+        return self._ways.tree(zid)
 
     # What changes it.
 
@@ -312,7 +317,7 @@ class Routers:
                 self._tell(other, entries)
 
     def _add(self, zid: ZenohId, whatami: WhatAmI | None) -> Router:
-        self._far[zid] = Face(self._state.next_face_id(), zid, WhatAmI.ROUTER, _FAR)
+        self._far[zid] = Face(self._state.next_face_id(), zid, WhatAmI.ROUTER, FAR)
         return self._graph.add(zid, whatami)
 
     def _forget_detached(self) -> list[Face]:

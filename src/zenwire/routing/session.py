@@ -216,6 +216,10 @@ class Session:
             self.face, query, queryable, key, body, timestamp_stack=timestamp_stack
         )
 
+    def asker(self, query: int) -> Face | None:
+        """The neighbour or session from which a `QueryReceived` came; None if it is over."""
+        return self._core.queries.asker(query)
+
     def finish(self, query: int, queryable: int) -> None:
         """The queryable has said all it has to say. Every `QueryReceived` needs this."""
         self._core.queries.finish(self.face, query, queryable)

@@ -133,11 +133,12 @@ class Sourced:
             self._state.counters.unknown_undeclare += 1
         return changes
 
-    def gone(self, far: Face) -> list[Change]:
-        """A router is out of reach, with all it had."""
+    def gone(self, far: Face, most: int) -> list[Change]:
+        """A router is out of reach, with so much of what it had."""
         self._children.pop(far, None)
         self._chunks -= far.chunks
-        changes = self._declarations.drop(far)
+        far.chunks = 0
+        changes = self._declarations.drop(far, most)
         self._count -= len(changes)
         return changes
 

@@ -11,6 +11,7 @@ from zenwire.routing.faces import LOCAL, MULTICAST, Face, Relation, Role, chunks
 from zenwire.routing.interests import Held
 from zenwire.routing.limits import Counters, Limits
 from zenwire.routing.outputs import CloseFace, Output
+from zenwire.routing.overview import Overview
 from zenwire.routing.session import Session
 from zenwire.wire.declare import (
     DeclareFinal,
@@ -105,6 +106,7 @@ class Tables:
             core.liveliness.deadline,
             core.routers.deadline,
             None if core.sourced is None else core.sourced.deadline,
+            0.0 if core.busy else None,
         )
         return min((time for time in times if time is not None), default=None)
 
@@ -128,6 +130,11 @@ class Tables:
         for kind in Kind:
             for key, sources in self._core.declarations.intersecting(kind, None):
                 yield from ((kind, key, face) for face in sources if not face.local)
+
+    @property
+    def overview(self) -> Overview:
+        """What it knows, for those who want to see it."""
+        return Overview(self._core)
 
     def outputs(self) -> list[Output]:
         """What is to be done since the last call. The caller does it in this order."""
@@ -173,9 +180,7 @@ class Tables:
         if relation.routes:
             core.routers.start(face, now)
         core.upstream.start(face, now)
-        core.propagation.start(face)
-        if relation.introduces:
-            core.propagation.final(face, _START)
+        core.introduce(face, _START)
         return face
 
     def remove_face(self, face: Face) -> None:
@@ -228,6 +233,7 @@ class Tables:
         core.queries.tick(now)
         core.liveliness.tick(now)
         core.answered(core.upstream.tick(now))
+        core.work()
         calm = core.routers.tick(now)
         if core.sourced is not None:
             if calm:

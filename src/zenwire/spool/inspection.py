@@ -73,6 +73,7 @@ def info(where: str | Path | Place) -> Info:
     """Raises SpoolError."""
     spool = Spool.open(where)
     latest = spool.samples.latest()
+    ends = {"samples": latest, "losses": spool.losses.latest()}
     lost: dict[str, int] = {}
     losses = 0
     for rows in spool.losses.read(spool.losses.earliest(), spool.losses.latest()):
@@ -90,8 +91,9 @@ def info(where: str | Path | Place) -> Info:
         losses,
         lost,
         tuple(
-            Reading(r.name, r.position, max(latest - r.position, 0), r.updated, r.broken)
+            Reading(r.name, r.position, max(ends[r.log] - r.position, 0), r.updated, r.broken)
             for r in spool.readers()
+            if r.log in ends
         ),
     )
 

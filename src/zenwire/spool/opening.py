@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from typing import NamedTuple
 
 from zenwire.spool.errors import SpoolDamaged, SpoolError
 from zenwire.spool.files import Local, Place
@@ -11,7 +12,19 @@ from zenwire.spool.manifest import LOGS, Manifest, Segment
 from zenwire.spool.reader import MANIFEST, SCHEMAS, load
 from zenwire.spool.segment import recover
 
-__all__ = ["begun", "recovered", "sweep"]
+__all__ = ["Left", "begun", "recovered", "sweep"]
+
+
+class Left(NamedTuple):
+    """What the last writer left of a log: segments, all of them complete by now.
+
+    ``end`` is the offset that the next row gets. From ``settled`` on it had not come to say what
+    is missing between the rows; if it closed the spool, that is ``end``.
+    """
+
+    segments: list[Segment]
+    end: int
+    settled: int
 
 
 def begun(place: Place, name: str | None, now: int) -> Manifest:
@@ -30,19 +43,15 @@ def begun(place: Place, name: str | None, now: int) -> Manifest:
     return new
 
 
-def recovered(
-    place: Place, manifest: Manifest, log: str, losses: Losses, now: int
-) -> tuple[list[Segment], int]:
-    """The segments, all of them complete, and the offset that the next row gets.
-
-    What is missing is added to the losses. Raises SpoolDamaged, OSError.
-    """
+def recovered(place: Place, manifest: Manifest, log: str, losses: Losses, now: int) -> Left:
+    """Completes what is not. What is missing is added to the losses. Raises SpoolDamaged, OSError."""
     segments = list(manifest.logs[log])
     if not segments:
-        return [], manifest.next[log]
+        return Left([], manifest.next[log], manifest.next[log])
     last = segments[-1]
     if last.end is not None:
-        return segments, max(last.end, manifest.next[log])
+        end = max(last.end, manifest.next[log])
+        return Left(segments, end, end)
     if not isinstance(place, Local):
         raise SpoolDamaged(str(place), MANIFEST, f"a segment of {log} has no end")
     found = recover(place, log, last.first, SCHEMAS[log])
@@ -59,7 +68,7 @@ def recovered(
         losses.add(Loss("damage", reason, end, now, found.lost))
         # Their offsets are not given a second time.
         end += found.lost
-    return segments, end
+    return Left(segments, end, min(found.published, end))
 
 
 def sweep(place: Place, manifest: Manifest) -> None:

@@ -103,18 +103,22 @@ class Spool:
 
     # Readers that asked not to be forgotten.
 
-    def register(self, name: str, position: int | None = None) -> int:
-        """What it has not read stays. Gives where it goes on: where it was, or ``position``."""
+    def register(self, name: str, position: int | None = None, *, log: str = "samples") -> int:
+        """What it has not read stays. Gives where it goes on: where it was, or ``position``.
+
+        A name is that of a reader of one ``log``.
+        """
         for known in self.readers():
-            if known.name == name and not known.broken:
+            if known.name == name and not known.broken and known.log == log:
                 return known.position
-        begin = self.samples.earliest() if position is None else position
-        self.commit(name, begin)
+        reader: LogReader = getattr(self, log)
+        begin = reader.earliest() if position is None else position
+        self.commit(name, begin, log=log)
         return begin
 
-    def commit(self, name: str, position: int) -> None:
+    def commit(self, name: str, position: int, *, log: str = "samples") -> None:
         """It has read everything before that offset."""
-        registry.commit(self.place, name, position)
+        registry.commit(self.place, name, position, log)
 
     def forget(self, name: str) -> None:
         """What it has not read may go."""

@@ -20,12 +20,16 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
 
 
 class Registered(NamedTuple):
-    """``position`` is the first offset that it has not read. ``broken`` says why it is not known."""
+    """``position`` is the first offset of ``log`` that it has not read.
+
+    ``broken`` says why that is not known.
+    """
 
     name: str
     position: int
     updated: str = ""
     broken: str = ""
+    log: str = "samples"
 
 
 def _file(place: Place, name: str) -> str:
@@ -37,10 +41,11 @@ def _file(place: Place, name: str) -> str:
     return f"{FOLDER}/{name}.json"
 
 
-def commit(place: Place, name: str, position: int) -> None:
+def commit(place: Place, name: str, position: int, log: str = "samples") -> None:
     """Registers a reader, or says how far it is now. Raises SpoolError, OSError."""
     said = {
         "name": name,
+        "log": log,
         "position": position,
         "updated": time_text(time.time_ns()),
         "host": socket.gethostname(),
@@ -63,7 +68,8 @@ def registered(place: Place) -> list[Registered]:
             continue
         try:
             said = json.loads(place.read(f"{FOLDER}/{file}"))
-            found.append(Registered(name, _position(said), str(said.get("updated", ""))))
+            at, log = _position(said), str(said.get("log", "samples"))
+            found.append(Registered(name, at, str(said.get("updated", "")), log=log))
         except FileNotFoundError:
             continue
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as e:

@@ -36,6 +36,11 @@ __all__ = ["END", "Message", "Recovered", "SegmentWriter", "message_of", "recove
 
 END: Final = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 """What ends an Arrow stream."""
+_COMPRESSED: Final = ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+_COMPRESSED_MIN: Final = 1 << 14
+"""Bytes of a batch: less is not worth it."""
+_ROW_MAX: Final = 1 << 10
+"""Bytes of a row. Larger ones are their payloads, and those are often compressed already."""
 _OPEN: Final = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -51,11 +56,21 @@ class Message(NamedTuple):
 
 def message_of(batch: pa.RecordBatch) -> Message:
     """Of a batch that has rows."""
-    data = batch.serialize()
+    data = _serialized(batch)
     times = pc.min_max(batch.column("time"))
     return Message(
         data, batch.num_rows, times["min"].as_py(), times["max"].as_py(), zlib.crc32(data)
     )
+
+
+def _serialized(batch: pa.RecordBatch) -> pa.Buffer:
+    """Small rows are mostly keys, nulls and times: to compress those costs less than their disk."""
+    size = batch.nbytes
+    if size < _COMPRESSED_MIN or size >= batch.num_rows * _ROW_MAX:
+        return batch.serialize()
+    out = pa.BufferOutputStream()
+    ipc.new_stream(out, batch.schema, options=_COMPRESSED).write_batch(batch)
+    return out.getvalue().slice(batch.schema.serialize().size)
 
 
 class SegmentWriter:
@@ -201,11 +216,13 @@ class Recovered(NamedTuple):
     """``segment`` is complete now. ``cut`` bytes were no whole batches, of ``lost`` published rows.
 
     ``lost`` are rows that readers may have seen: a disk that did not keep what it had synced.
+    ``published`` is the first offset that readers had not seen.
     """
 
     segment: Segment
     cut: int
     lost: int
+    published: int
 
 
 def recover(place: Local, log: str, first: int, schema: pa.Schema) -> Recovered:
@@ -255,7 +272,7 @@ def recover(place: Local, log: str, first: int, schema: pa.Schema) -> Recovered:
     high = max((e.time_max for e in kept), default=None)
     lost = max(header.published - end, 0)
     done = Segment(first, end, stop + len(END), low, high, note)
-    return Recovered(done, cut, lost)
+    return Recovered(done, cut, lost, header.published)
 
 
 def _start_again(
@@ -264,7 +281,8 @@ def _start_again(
     cut = data_path.stat().st_size if data_path.exists() else 0
     writer = SegmentWriter(place, log, segment.first, schema, 0)
     try:
-        return Recovered(writer.seal("recovered, had no rows"), max(cut - writer.size, 0), 0)
+        done = writer.seal("recovered, had no rows")
+        return Recovered(done, max(cut - writer.size, 0), 0, segment.first)
     finally:
         writer.close()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -39,12 +41,30 @@ class SourceNumbers:
 
     def __init__(self) -> None:
         self._last: dict[tuple[bytes, int], int] = {}
+        self._lock = threading.Lock()
+
+    def learn(self, numbers: Mapping[tuple[bytes, int], int]) -> None:
+        """Numbers that were heard elsewhere; any thread may call. What goes back is passed over."""
+        with self._lock:
+            for source, number in numbers.items():
+                last = self._last.get(source, number)
+                if (number - last) % MODULUS <= MODULUS // 2:
+                    self._last[source] = number
+            self._forget()
+
+    def _forget(self) -> None:
+        while len(self._last) > _SOURCES_MAX:
+            del self._last[next(iter(self._last))]
 
     def gaps(self, samples: pa.RecordBatch) -> list[Gap]:
         """A number that goes back came late, or its publisher began again: no gap."""
         numbers = samples.column("source_sn")
         if numbers.null_count == len(numbers):
             return []
+        with self._lock:
+            return self._gaps(samples, numbers)
+
+    def _gaps(self, samples: pa.RecordBatch, numbers: pa.Array) -> list[Gap]:
         have = np.flatnonzero(np.asarray(pc.is_valid(numbers)))
         sn = np.asarray(numbers.take(pa.array(have)).to_numpy(zero_copy_only=False), np.int64)
         zids = pc.fill_null(samples.column("source_zid").take(pa.array(have)), b"")
@@ -66,8 +86,7 @@ class SourceNumbers:
             known[begin] = last is not None
             before[begin] = 0 if last is None else last
             self._last[source] = int(number[end])
-        while len(self._last) > _SOURCES_MAX:
-            del self._last[next(iter(self._last))]
+        self._forget()
         step = (number - before) % MODULUS
         found = []
         for i in np.flatnonzero(known & (step > 1) & (step <= MODULUS // 2)).tolist():

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
@@ -150,6 +150,14 @@ class Writer:
         """The one that the next row gets."""
         return self._accepted
 
+    @property
+    def settled(self) -> int:
+        """Up to there everything that is missing between rows stands in ``losses``.
+
+        The writer before may have ended before it said so of its last rows.
+        """
+        return self._disk.settled
+
     def append(self, batch: pa.RecordBatch, *, numbers: Numbers = "check") -> int | None:
         """Takes rows of SAMPLES; gives the offset of the first, or None if they were lost.
 
@@ -215,6 +223,10 @@ class Writer:
             if numbers is not None:
                 loss.from_sn, loss.to_sn = numbers
             self._add(loss)
+
+    def learn(self, numbers: Mapping[tuple[bytes, int], int]) -> None:
+        """How far sources have come, as others know: gaps are looked for from there on."""
+        self._numbers.learn(numbers)
 
     def _check(self) -> None:
         if self._failed is not None:

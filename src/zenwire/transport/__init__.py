@@ -53,6 +53,7 @@ from zenwire.transport.rsa import PrivateKey, PublicKey
 from zenwire.transport.sessions import Session, Sessions
 from zenwire.transport.settings import Credentials, LinkFacts, Role, Settings
 from zenwire.transport.stats import Cause, Stats
+from zenwire.transport.straight import Straight
 from zenwire.transport.unicast import Unicast
 
 __all__ = [
@@ -84,6 +85,7 @@ __all__ = [
     "Sessions",
     "Settings",
     "Stats",
+    "Straight",
     "Then",
     "Unicast",
     "Writable",

@@ -15,6 +15,7 @@ from zenwire.transport.packed import Packed
 from zenwire.transport.runs import Lane, Run
 from zenwire.transport.sequence import LANES, Counters, lane
 from zenwire.transport.stats import Cause, Stats
+from zenwire.transport.straight import Straight
 from zenwire.wire.batch import stream_length
 from zenwire.wire.buffer import Buffer
 from zenwire.wire.repeat import FrameHeads
@@ -202,6 +203,19 @@ class Outbox:
         run.add(data, count)
         run.ends = express or not self.batching
         self._add(priority, run, len(data))
+
+    def straight(self, priority: Priority, reliable: bool, prefix: int) -> Straight | None:
+        """What batches of a lane need that go out past it; None if something waits here."""
+        if not self.empty:
+            return None
+        to, counters = self.lane(priority, reliable), self._counters
+        return Straight(to.at, to.heads, counters.next[to.at], counters.mask, self.packing, prefix)
+
+    def went(self, straight: Straight, batches: int, messages: int) -> None:
+        """So many batches of one FRAME each have gone out past it."""
+        self._counters.next[straight.at] = straight.sn + batches & straight.mask
+        self._stats.tx_frames += batches
+        self._stats.tx_messages += messages
 
     def begin(self, to: Lane) -> None:
         """The run of a lane goes to the end of its queue; what is added to it then is sent."""

@@ -14,16 +14,18 @@ __all__ = ["Packed", "count_of"]
 class Packed:
     """Network messages with the same QoS that fit one batch. They are sent, or lost, together.
 
-    ``lost`` is set by whoever drops them, and has counted each of them.
+    ``lost`` is set by whoever drops them, and has counted each of them; ``refused`` are the places
+    of those among them that a filter did not let pass.
     """
 
-    __slots__ = ("count", "data", "lost", "qos")
+    __slots__ = ("count", "data", "lost", "qos", "refused")
 
     def __init__(self, data: Buffer, count: int, qos: QoS) -> None:
         self.data = data
         self.count = count
         self.qos = qos
         self.lost = False
+        self.refused: tuple[int, ...] = ()
 
 
 def count_of(message: object) -> int:

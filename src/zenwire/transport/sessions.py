@@ -207,6 +207,8 @@ class Sessions:
         session.links.remove(link)
         if session.links:
             return False
+        # The half of a message that has come is lost, and counted where the other half should be.
+        session.lanes.release(link.stats)
         if self._sessions.get(session.peer.zid) is session:
             del self._sessions[session.peer.zid]
         return True

@@ -32,6 +32,7 @@ from zenwire.transport.runs import Lane
 from zenwire.transport.settings import LinkFacts, Role, Settings
 from zenwire.transport.states import FIRST, MOVES, State
 from zenwire.transport.stats import Cause, Stats
+from zenwire.transport.straight import Straight
 from zenwire.wire.network import NetworkMessage
 from zenwire.wire.rewrite import KnownWriter
 from zenwire.wire.transport import Close, InitAck, InitSyn, Join, KeepAlive, OpenAck, OpenSyn
@@ -365,6 +366,26 @@ class Unicast:
         if self.state is not State.OPEN or not isinstance(outbox, Outbox):
             return None
         return outbox.lane(outbox.lane_priority(priority), reliable)
+
+    def straight(self, priority: Priority, reliable: bool) -> Straight | None:
+        """What batches need that are made elsewhere and written as they are; None if none may be.
+
+        Only a stream takes them, where nothing waits. ``went`` is told of what was written.
+        """
+        outbox, prefix = self._outbox, self._prefix
+        if self.state is not State.OPEN or not prefix or self._ready or self._congestion.waiting:
+            return None
+        if not isinstance(outbox, Outbox):
+            return None
+        return outbox.straight(outbox.lane_priority(priority), reliable, prefix)
+
+    def went(self, straight: Straight, batches: int, messages: int, size: int, now: float) -> None:
+        """So many batches were written, with so many bytes."""
+        assert isinstance(self._outbox, Outbox)
+        self._outbox.went(straight, batches, messages)
+        self._sent = now
+        self.stats.tx_bytes += size
+        self.stats.tx_batches += batches
 
     @property
     def packing(self) -> int:

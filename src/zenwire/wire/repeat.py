@@ -120,6 +120,11 @@ class Counted:
         self._high = 0
         self._rest = b""
 
+    @property
+    def around(self) -> tuple[bytes, bytes]:
+        """What stands before the number, and what after it."""
+        return self._before, self._after
+
     def head(self, number: int) -> bytes:
         """Most bytes of a number are those of the one before."""
         high = number >> 7

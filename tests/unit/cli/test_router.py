@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,8 +15,10 @@ from pathlib import Path
 import pytest
 
 from zenwire import aio
+from zenwire.capture.conversation import Conversation, Want, windows
 from zenwire.cli import router
-from zenwire.cli.main import parser_of
+from zenwire.cli.inspect_capture import column_scan
+from zenwire.cli.main import main, parser_of
 
 TIMEOUT = 60
 
@@ -86,3 +89,78 @@ def test_a_file_may_say_that_it_is_no_router(tmp_path: Path) -> None:
     assert effective("-c", str(file)).effective.mode.name == "PEER"
     assert effective("-c", str(file), "-m", "router").effective.mode.name == "ROUTER"
     assert [str(one) for one in effective().effective.listen.endpoints] == ["tcp/[::]:7447"]
+
+
+def test_the_order_is_that_of_zenohd(tmp_path: Path) -> None:
+    file = tmp_path / "zenoh.json5"
+    file.write_text('{adminspace: {enabled: false}, id: "cd", metadata: "of the file"}')
+    settings = effective("-c", str(file), "-i", "ab").settings
+    # A router has an admin space, whatever the file says; what --cfg says comes last.
+    assert settings.adminspace.enabled
+    assert str(settings.id) == "ab"
+    later = ("--cfg", "/id:'ef'", "--cfg", "adminspace/enabled:false")
+    settings = effective("-i", "ab", *later).settings
+    assert (str(settings.id), settings.adminspace.enabled) == ("ef", False)
+    whole = effective("-c", str(file), "--cfg", ":{metadata: 'of the command'}").settings
+    assert (whole.metadata, whole.id) == ("of the command", None)
+
+
+def test_everything_that_is_wrong_is_told_at_once_and_nothing_opens(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tapped = tmp_path / "tap.pcapng"
+    options = [
+        *("-l", "tcp/127.0.0.1:none", "-l", "pigeon/loft", "-e", "udp/127.0.0.1:1"),
+        *("-i", "not hexadecimal", "--cfg", "timestamping/enabeld:true"),
+        *("--cfg", "transport/link/protocols:['tcp']", "--tap", str(tapped)),
+        *("--cfg", "downsampling:[{id:'a',flows:['egress'],rules:[]},{id:'a',rules:[]}]"),
+    ]
+    assert main(["router", *options]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].endswith("problems:")
+    text = "\n".join(lines)
+    for word in ("none", "pigeon", "udp/127.0.0.1:1", "ZenohID", "enabeld", "downsampling"):
+        assert word in text, word
+    assert int(lines[0].split()[-2]) == len(lines) - 1
+    assert not tapped.exists()
+
+
+def test_plugins_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["router", "-P", "rest"]) == 2
+    assert main(["router", "--rest-http-port", "8000"]) == 2
+    assert main(["router", "--tap-size", "1"]) == 2
+    assert capsys.readouterr().err.count("zenwire router: ") == 3
+
+
+def test_it_says_how_it_goes_and_what_was_lost(tmp_path: Path) -> None:
+    tapped = tmp_path / "tap.pcapng"
+    options = ("-l", "tcp/127.0.0.1:0", "-i", "abcd", "--status", "0.2", "--tap", str(tapped))
+    with running(*options) as (process, line):
+        place = line.split()[-1]
+        assert process.stderr is not None
+
+        async def talk() -> None:
+            settings = aio.Config.from_dict({"mode": "client", "connect": {"endpoints": [place]}})
+            async with aio.open(settings) as one:
+                # Nobody may change how it is configured.
+                await one.put("@/abcd/router/config/metadata", "{}")
+                await one.put("k", bytes(1_000))
+                await asyncio.to_thread(wait_for, "1 client; in ")
+                await asyncio.to_thread(wait_for, "lost or refused: 1 admin space: write")
+
+        def wait_for(text: str) -> None:
+            assert process.stderr is not None
+            while text not in (said := process.stderr.readline()):
+                assert said, text
+
+        asyncio.run(asyncio.wait_for(talk(), TIMEOUT))
+        process.send_signal(signal.SIGTERM)
+        rest = process.stderr.read()
+        assert process.wait(TIMEOUT) == 0
+        assert re.search(r"router: the tap has \d+ packets with [\d,]+ bytes\n$", rest), rest
+    kinds = Counter(
+        entry.kind
+        for window in windows(tapped)
+        for entry in Conversation(column_scan(), Want()).feed(window)
+    )
+    assert kinds["put"] == 2

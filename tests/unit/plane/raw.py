@@ -25,7 +25,8 @@ class Raw:
     @classmethod
     async def connect(cls, port: int, **settings: Any) -> Raw:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        offers = Settings(zid=ZenohId(os.urandom(16)), whatami=WhatAmI.PEER, **settings)
+        how = {"whatami": WhatAmI.PEER} | settings
+        offers = Settings(zid=ZenohId(os.urandom(16)), **how)
         machine = Sessions(offers, os.urandom(32), os.urandom).connect(LinkFacts(), 0.0)
         events: list[Any] = []
         while not events:

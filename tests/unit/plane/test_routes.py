@@ -38,11 +38,11 @@ class Lanes:
         self.newest.update(newest)
 
 
-def run_of(pushes: list[Push]) -> Run:
-    """They as they are received, in batches of a thousand."""
+def run_of(pushes: list[Push], each: int = 1000) -> Run:
+    """They as they are received, ``each`` batch with so many."""
     batches = [
-        encode_batch([Frame(reliable=True, sn=at), *pushes[start : start + 1000]])
-        for at, start in enumerate(range(0, len(pushes), 1000))
+        encode_batch([Frame(reliable=True, sn=at), *pushes[start : start + each]])
+        for at, start in enumerate(range(0, len(pushes), each))
     ]
     data = memoryview(bytearray(stream_of(batches)))
     assert RECEIVING.split(data, 65_535) == len(data)

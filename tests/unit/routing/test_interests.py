@@ -34,7 +34,32 @@ def test_a_declaration_told_before_is_told_again_with_its_id() -> None:
     assert scene.sent(client) == raw('9e 21 08 62 02 00 03 "k/3"'), "told once"
     scene.hear(client, "99 03 21 08")
     scene.session.undeclare(one)
+    assert scene.sent(client) == raw("9e 21 08 03 02"), "who was told of it hears of its end"
+
+
+def test_who_asks_again_is_told_the_same_under_the_same_id() -> None:
+    scene = peer()
+    one = scene.session.declare_subscriber("k/1")
+    client = scene.client()
+    for id in ("02", "03"):
+        scene.hear(client, f'f9 {id} 32 00 03 "k/*" 21 08')
+        assert scene.sent(client) == raw(f'be {id} 21 08 62 01 00 03 "k/1" be {id} 21 08 1a')
+        scene.hear(client, f"99 {id} 21 08")
+        assert scene.sent(client) == b""
+    scene.session.undeclare(one)
+    assert scene.sent(client) == raw("9e 21 08 03 01")
+    scene.session.declare_subscriber("k/1")
     assert scene.sent(client) == b"", "nobody asks any more"
+
+
+def test_what_stands_for_others_ends_with_the_interest() -> None:
+    scene = peer()
+    scene.session.declare_subscriber("k/1")
+    client = scene.client()
+    scene.hear(client, 'f9 02 b2 00 03 "k/*" 21 08')
+    assert scene.sent(client) == raw('be 02 21 08 62 01 00 03 "k/*" be 02 21 08 1a')
+    scene.hear(client, "99 02 21 08")
+    assert scene.sent(client) == raw("9e 21 08 03 01")
 
 
 def test_future_alone_gets_no_current_ones() -> None:

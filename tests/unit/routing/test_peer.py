@@ -161,6 +161,8 @@ def test_interests_of_clients_reach_the_router_and_wait_for_it() -> None:
     assert scene.sent(client) == raw('9e 21 08 20 03 00 03 "k/3" 9e 21 08 42 03 03')
     scene.hear(client, "99 07 21 08")
     assert scene.sent(router) == raw("99 02 21 08")
+    # What is not asked for any more is not known any more, and who was told of it hears that.
+    assert scene.sent(client) == raw("9e 21 08 03 03 9e 21 08 03 02")
     assert scene.quiet()
 
 

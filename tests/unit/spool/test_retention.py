@@ -119,3 +119,62 @@ def test_what_is_old_goes_though_nothing_comes(tmp_path: Path) -> None:
         assert writer.append(samples(range(5, 7))) == 5
         writer.flush()
         assert spool.samples.latest() == 7
+
+
+def fill_lossy(path: Path, retention: Retention, start: int, count: int) -> None:
+    """A segment for each ten rows, and one of losses with each."""
+    settings = Settings(segment_bytes=1, sync_interval=3600.0, retention=retention)
+    with Writer.open(path, settings) as writer:
+        for first in range(start, start + count * 10, 10):
+            writer.lose("link", f"before {first}", count=1)
+            writer.append(samples(range(first, first + 10)))
+            writer.flush()
+
+
+def told(path: Path) -> list[str]:
+    log = Spool.open(path).losses
+    read = log.read(log.earliest(), log.latest())
+    return [row["reason"] for rows in read for row in rows.batch.to_pylist()]
+
+
+def test_losses_go_with_the_samples_around_them(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    fill_lossy(path, Retention(), 0, 4)
+    each = Spool.open(path).samples.segments()[0].bytes
+    fill_lossy(path, Retention(bytes=3 * each), 40, 4)
+    spool = Spool.open(path)
+    assert spool.samples.earliest() == 50
+    # What is missing in front of the first row that is there is told.
+    assert told(path) == ["before 50", "before 60", "before 70"]
+    assert spool.losses.earliest() == 5
+    assert len(list((path / "losses").iterdir())) == 6
+    assert verify(path).faults == ()
+
+
+def test_a_slow_reader_keeps_losses_too(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    fill_lossy(path, Retention(), 0, 4)
+    spool = Spool.open(path)
+    assert spool.register("slow", log="losses") == 0
+    assert spool.register("slow", log="losses") == 0
+    fill_lossy(path, Retention(bytes=1), 40, 2)
+    assert spool.samples.earliest() == 60
+    assert len(told(path)) == 6
+    (reading,) = info(path).readers
+    assert (reading.name, reading.position, reading.behind) == ("slow", 0, 6)
+    spool.commit("slow", 3, log="losses")
+    fill_lossy(path, Retention(bytes=1), 60, 1)
+    assert told(path)[0] == "before 30"
+    fill_lossy(path, Retention(bytes=1, unread=True), 70, 1)
+    assert "losses were removed before slow had read them" in told(path)
+    assert "before 40" not in told(path)
+
+
+def test_a_damaged_segment_of_losses_goes_as_well(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    fill_lossy(path, Retention(), 0, 3)
+    data = path / "losses" / Spool.open(path).losses.segments()[0].data
+    data.write_bytes(data.read_bytes()[:-40] + bytes(40))
+    fill_lossy(path, Retention(bytes=1), 30, 1)
+    assert told(path) == []
+    assert verify(path).faults == ()

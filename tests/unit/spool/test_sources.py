@@ -27,6 +27,15 @@ def test_the_numbers_of_each_publisher() -> None:
     assert numbers.gaps(of([(b"a", 2, None)])) == []
 
 
+def test_what_was_heard_elsewhere_is_where_gaps_begin() -> None:
+    """A publisher that is slow says nothing for long after a recorder began anew."""
+    numbers = SourceNumbers()
+    numbers.gaps(of([(b"b", 1, 20)]))
+    numbers.learn({(b"a", 1): 9, (b"b", 1): 15, (b"c", 1): LAST})
+    found = numbers.gaps(of([(b"a", 1, 12), (b"b", 1, 21), (b"c", 1, 0)]))
+    assert found == [Gap(0, b"a", 1, 10, 11)]
+
+
 def test_numbers_go_round() -> None:
     numbers = SourceNumbers()
     (gap,) = numbers.gaps(of([(b"a", 1, LAST - 1), (b"a", 1, 1)]))

@@ -98,6 +98,9 @@ class AclMessage(Enum):
     DECLARE_LIVELINESS_SUBSCRIBER = "declare_liveliness_subscriber"
     LIVELINESS_QUERY = "liveliness_query"
 
+    # There is one of each, and it is looked up for each message: that of Enum takes ten times as long.
+    __hash__ = object.__hash__
+
 
 @unique
 class Permission(Enum):

@@ -10,20 +10,23 @@ Only names, sizes and statistics of files come to the driver.
 from __future__ import annotations
 
 import datetime as dt
+import json
+import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 import pyarrow.parquet as pq
 from py4j.protocol import Py4JError  # type: ignore[import-untyped] # comes with PySpark
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from zenwire.spark.ingest import key_stats as stats
 from zenwire.spark.ingest.compact import Compaction
@@ -31,13 +34,27 @@ from zenwire.spark.ingest.journal import State
 from zenwire.spark.ingest.lake import Change, Lake
 from zenwire.spark.ingest.latest import bucket, latest
 from zenwire.spark.ingest.names import appended, minutes_of, stem_of
-from zenwire.spark.ingest.rows import PLACE, PREFIXES_MAX, plain, samples
+from zenwire.spark.ingest.ranges import DONE, WRITTEN, Target, write_ranges
+from zenwire.spark.ingest.rows import (
+    NEW,
+    OTHER,
+    PLACE,
+    PREFIXES_MAX,
+    name_of,
+    plain,
+    samples,
+)
+from zenwire.spark.live.columns import struct
+from zenwire.spark.live.options import Options
 from zenwire.spark.payloads.messages import Definitions
 from zenwire.spark.write_layout import TableError, why
 
 __all__ = ["LossesBatch", "SamplesBatch"]
 
 _COMPRESSION: Final = "zstd"
+_DONE: Final = StructField(DONE, StringType())
+_FEW: Final = 16
+"""Directories that every task may write a file to."""
 
 
 @dataclass
@@ -49,30 +66,35 @@ class SamplesBatch:
     chunks: int = 2
     definitions: Definitions = field(default_factory=dict)
     compaction: Compaction = field(default_factory=Compaction)
+    source: Options = field(default_factory=lambda: Options(()))
+    """How tasks read the ranges that they get."""
 
-    def __call__(self, rows: DataFrame, batch: int) -> None:
+    def __call__(self, ranges: DataFrame, batch: int) -> None:
         """Raises TableError."""
         with _plainly(self.out):
-            self._take(rows, batch)
+            self._take(ranges, batch)
 
-    def _take(self, rows: DataFrame, batch: int) -> None:
+    def _take(self, ranges: DataFrame, batch: int) -> None:
         lake = Lake(self.out, self.format)
         journal = lake.journal("samples")
         journal.recover()
         state = journal.state()
         if batch <= state.batch:
             return
-        staging, spark = journal.begin(), rows.sparkSession
-        made = samples(rows, chunks=self.chunks, known=state.prefixes, definitions=self.definitions)
-        made = made if lake.store.variants else plain(made)
-        _write(made, staging / "samples", PLACE)
+        staging, spark = journal.begin(), ranges.sparkSession
+        made = self._made(lake, state.prefixes)
+        wide = made(spark.createDataFrame([], struct("samples", self.source.columns))).schema
+        whole = StructType([StructField(f.name, f.dataType) for f in wide if f.name not in PLACE])
+        target = Target(
+            staging, self.chunks, frozenset(state.prefixes), whole.json(), lake.store.variants
+        )
+        few = self._write(ranges, target, made)
+        self._place_new(spark, staging, wide, state.prefixes)
         files = [_Written.of(path) for path in _files(staging / "samples")]
         plans, after = [], replace(state, batch=batch)
         touched: set[str] = set()
         if files:
-            whole = StructType([f for f in made.schema if f.name not in PLACE])
-            read = spark.read.schema(whole).parquet(*[str(file.path) for file in files])
-            step = _Step(read, lake, staging, batch, files)
+            step = _Step(few.read(spark, whole), lake, staging, batch, files)
             for change in (step.samples(), *step.tables()):
                 plans += lake.store.plan(change)
             after = step.after(state)
@@ -80,6 +102,73 @@ class SamplesBatch:
         journal.commit(plans, after)
         now = dt.datetime.fromtimestamp(after.newest / 1e9, dt.UTC).strftime("%Y-%m-%dT%H")
         self.compaction.samples(spark, lake, journal, sorted(touched), now)
+
+    def _made(self, lake: Lake, known: Sequence[str]) -> Callable[[DataFrame], DataFrame]:
+        """Rows of the source, as Spark makes rows of ``samples`` of them."""
+
+        def made(rows: DataFrame) -> DataFrame:
+            found = samples(rows, chunks=self.chunks, known=known, definitions=self.definitions)
+            return found if lake.store.variants else plain(found)
+
+        return made
+
+    def _write(
+        self, ranges: DataFrame, target: Target, made: Callable[[DataFrame], DataFrame]
+    ) -> _Few:
+        """Files of ``samples``: those that tasks write, and those of rows that they leave to Spark."""
+        staging, few = target.staging, _Few([], [], [])
+        source = struct("samples", self.source.columns)
+        out = StructType([StructField(f.name, f.dataType) for f in source] + [_DONE])
+        found = ranges.mapInArrow(write_ranges(self.source, target), out).persist()
+        try:
+            told = found.where(F.col(DONE).isNotNull()).select(DONE).collect()
+            done = [json.loads(row[0]) for row in told]
+            for one in done:
+                _take_over(staging / WRITTEN, staging, one["samples"])
+                few.newest.extend(str(staging / WRITTEN / name) for name in one["newest"])
+                few.pieces.extend(str(staging / WRITTEN / name) for name in one["pieces"])
+            if any(one["viewed"] for one in done):
+                rest = found.where(F.col(DONE).isNull()).drop(DONE)
+                _write(made(rest), staging / "viewed", PLACE)
+                files = _files(staging / "viewed")
+                names = [str(path.relative_to(staging / "viewed")) for path in files]
+                _take_over(staging / "viewed", staging / "samples", names)
+                few.viewed.extend(map(str, files))
+        finally:
+            found.unpersist()
+        return few
+
+    def _place_new(
+        self, spark: SparkSession, staging: Path, schema: StructType, known: Sequence[str]
+    ) -> None:
+        """Directories for prefixes that were not there before, as many as there may be.
+
+        To count them first would mean to read every micro-batch twice, for something that is rare.
+        """
+        there = sorted((staging / "samples").glob(f"day=*/prefix={NEW}"))
+        if not there:
+            return
+        read = spark.read.schema(StructType([f for f in schema if f.name != "prefix"]))
+        read = read.option("basePath", str(staging / "samples"))
+        rows = read.parquet(*map(str, there)).withColumn("prefix", name_of(self.chunks))
+        counted = rows.groupBy("prefix").count().orderBy(F.desc("count"), "prefix")
+        made = {path.name for path in (staging / "samples").glob("day=*/*")} - {f"prefix={NEW}"}
+        others = {_unescaped(name.removeprefix("prefix=")) for name in made}
+        room = max(PREFIXES_MAX - len({*known, *others}), 0)
+        names = [row["prefix"] for row in counted.limit(room + 1).collect()]
+        if len(names) > room:
+            kept = F.col("prefix").isin(names[:room])
+            rows = rows.withColumn("prefix", F.when(kept, F.col("prefix")).otherwise(OTHER))
+        if len(names) > _FEW:
+            # One task for each, else every task has a file for each.
+            rows = rows.repartition(*PLACE)
+        _write(rows, staging / "placed", PLACE)
+        for folder in there:
+            shutil.rmtree(folder)
+        for path in _files(staging / "placed"):
+            target = staging / "samples" / path.relative_to(staging / "placed")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            path.replace(target)
 
 
 @dataclass
@@ -139,6 +228,35 @@ def _cause(error: Exception) -> str:
     return re.sub(r"^(?:[\w$]+\.)+[\w$]+: ", "", said)
 
 
+def _take_over(root: Path, to: Path, names: Iterable[str]) -> None:
+    """Files get a second name; the first is for who reads them meanwhile."""
+    for name in names:
+        (to / name).parent.mkdir(parents=True, exist_ok=True)
+        os.link(root / name, to / name)
+
+
+@dataclass(frozen=True)
+class _Few:
+    """Files of what ``latest`` and ``key_stats`` are made of: rows of few, or those of Spark."""
+
+    newest: list[str]
+    pieces: list[str]
+    viewed: list[str]
+
+    def read(self, spark: SparkSession, whole: StructType) -> _Rows:
+        viewed = spark.read.schema(whole).parquet(*self.viewed) if self.viewed else None
+        pieces = spark.read.parquet(*self.pieces) if self.pieces else None
+        return _Rows(spark.read.schema(whole).parquet(*self.newest, *self.viewed), viewed, pieces)
+
+
+class _Rows(NamedTuple):
+    """``newest`` has what can be in ``latest``; ``key_stats`` is made of both of the others."""
+
+    newest: DataFrame
+    viewed: DataFrame | None
+    pieces: DataFrame | None
+
+
 @dataclass(frozen=True)
 class _Written:
     """A file, as its last bytes say."""
@@ -173,7 +291,7 @@ class _Step:
 
     def __init__(
         self,
-        rows: DataFrame,
+        rows: _Rows,
         lake: Lake,
         staging: Path,
         batch: int,
@@ -209,11 +327,11 @@ class _Step:
         )
 
     def tables(self) -> list[Change]:
-        columns = self._rows.schema
+        columns = self._rows.newest.schema
         known = StructType([*columns, StructField("last_time", LongType())])
         there = [*self._lake.current("latest").values()]
         before = self._read("latest", there, known)
-        newest = latest(self._rows, before).withColumn("bucket", bucket())
+        newest = latest(self._rows.newest, before).withColumn("bucket", bucket())
         _write(newest.repartition("bucket"), self._staging / "latest", ("bucket",))
         return [self._replace("latest", "bucket", ()), self._key_stats(before)]
 
@@ -227,7 +345,12 @@ class _Step:
         spans = minutes_of(file.times for file in self._files if file.times)
         touched = [name for stem, name in there.items() if _within(stem, spans)]
         seen = None if before is None else before.select("key", "last_time")
-        made = stats.key_stats(self._rows, seen, self._read("key_stats", touched, stats.SCHEMA))
+        made = stats.key_stats(
+            self._rows.viewed,
+            seen,
+            self._read("key_stats", touched, stats.SCHEMA),
+            self._rows.pieces,
+        )
         placed = made.select("*", *stats.unit(F.col("window.start"), whole))
         _write(placed.repartition(*stats.PLACE), self._staging / "key_stats", stats.PLACE)
         return self._replace("key_stats", "unit", ("day",))
@@ -236,7 +359,8 @@ class _Step:
         """Columns that older files do not have are null."""
         if not names:
             return None
-        return self._rows.sparkSession.read.schema(schema).parquet(*self._lake.paths(table, names))
+        spark = self._rows.newest.sparkSession
+        return spark.read.schema(schema).parquet(*self._lake.paths(table, names))
 
     def _replace(self, table: str, unit: str, partitions: tuple[str, ...]) -> Change:
         """Each directory of ``unit`` is a file; it takes the place of one that was there."""
@@ -273,7 +397,9 @@ def _unescaped(name: str) -> str:
 
 
 def _files(root: Path) -> list[Path]:
-    return sorted(root.rglob("*.parquet"))
+    """Those of tasks that came to their end: others may still write below _temporary."""
+    found = (path.relative_to(root) for path in root.rglob("*.parquet"))
+    return sorted(root / path for path in found if not path.parts[0].startswith(("_", ".")))
 
 
 def _write(frame: DataFrame, path: Path, by: Sequence[str]) -> None:

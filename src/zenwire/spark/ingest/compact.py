@@ -20,13 +20,14 @@ from pyspark.sql import SparkSession
 
 from zenwire.spark.ingest.journal import Journal
 from zenwire.spark.ingest.lake import Change, Lake
+from zenwire.spark.ingest.merge import merging
 from zenwire.spark.ingest.names import TARGET, chosen, merged, range_of, stem_of
 from zenwire.spark.write_layout import why
 
 __all__ = ["Compaction"]
 
 _log = logging.getLogger(__name__)
-_ORDER: Final = {"samples": ("key", "time"), "losses": ("time",), "key_stats": ("key", "window")}
+_ORDER: Final = {"losses": ("time",), "key_stats": ("key", "window")}
 _SPLIT: Final = {"samples": ("day", "prefix"), "losses": (), "key_stats": ("day",)}
 
 
@@ -128,12 +129,17 @@ def _merge(
     staging = journal.begin()
     try:
         size = sum(_sizes(lake, table, names).values())
-        # Also columns that this version does not know.
-        found = spark.read.option("mergeSchema", "true").parquet(*lake.paths(table, names))
-        few = 1 if stem is not None else math.ceil(size / target)
-        sorted_rows = found.coalesce(few).sortWithinPartitions(*_ORDER[table])
-        sorted_rows.write.option("compression", "zstd").parquet(str(staging / table))
-        made = sorted((staging / table).glob("*.parquet"))
+        if table == "samples":
+            merge = merging(lake.paths(table, names), str(staging / table), target)
+            done = spark.range(1, numPartitions=1).mapInArrow(merge, "name string").collect()
+            made = [staging / table / row["name"] for row in done]
+        else:
+            # Also columns that this version does not know.
+            found = spark.read.option("mergeSchema", "true").parquet(*lake.paths(table, names))
+            few = 1 if stem is not None else math.ceil(size / target)
+            sorted_rows = found.coalesce(few).sortWithinPartitions(*_ORDER[table])
+            sorted_rows.write.option("compression", "zstd").parquet(str(staging / table))
+            made = sorted((staging / table).glob("*.parquet"))
         if stem is None:
             new = [*_numbered(names, len(made))]
         else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -50,20 +51,27 @@ class Journal:
         self._home = home
         self._apply = apply
         self.staging = home / "staging"
+        self._made: Path | None = None
 
     def state(self) -> State:
         path = self._home / _STATE
         return State.of(json.loads(path.read_text())) if path.exists() else State()
 
     def begin(self) -> Path:
-        """An empty place for files."""
+        """An empty place for files.
+
+        Nobody had it before: tasks of a driver that was killed may go on for a while, and what they
+        write must not get among what others write.
+        """
         shutil.rmtree(self.staging, ignore_errors=True)
-        self.staging.mkdir(parents=True)
-        return self.staging
+        self._made = self.staging / uuid.uuid4().hex
+        self._made.mkdir(parents=True)
+        return self._made
 
     def commit(self, plans: Iterable[Plan], state: State) -> None:
         """It is done when this returns, and if this is ended, by the next ``recover``."""
-        sync(path for path in self.staging.rglob("*.parquet"))
+        assert self._made is not None
+        sync(path for path in self._made.rglob("*.parquet"))
         _write(self._home / _JOURNAL, {"plans": [*plans], "state": asdict(state)})
         self.recover()
 

@@ -14,18 +14,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import reduce
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
-__all__ = ["BASE", "PLACE", "SCHEMA", "WIDTH", "key_stats", "of_bin", "unit"]
+__all__ = [
+    "BASE",
+    "FIRST",
+    "GAP",
+    "LATE",
+    "MESSAGE",
+    "PLACE",
+    "SCHEMA",
+    "SEEN",
+    "SPAN",
+    "WIDTH",
+    "WINDOW",
+    "key_stats",
+    "of_bin",
+    "unit",
+]
 
 PLACE: Final = ("day", "unit")
 BASE: Final = 1e-6
 """Seconds: what is shorter is 0."""
 WIDTH: Final = 1.02
-_SPAN: Final = 10
+SPAN: Final = 10
 """Seconds."""
 SCHEMA: Final = (
     "key string, window struct<start: timestamp, end: timestamp>, messages bigint, bytes bigint, "
@@ -34,10 +50,11 @@ SCHEMA: Final = (
 )
 """The columns, as DDL."""
 _PARTS: Final = "array<struct<what: int, bin: int, n: bigint, bytes: bigint>>"
-_MESSAGE, _GAP, _LATE = 0, 1, 2
+MESSAGE, GAP, LATE = 0, 1, 2
 """What is counted."""
-_ROW, _SEEN, _WINDOW = 0, 1, 2
-"""Where a row comes from."""
+_ROW, SEEN, WINDOW, FIRST = 0, 1, 2, 3
+"""What a row is: a sample; when a key was seen; counts of a window; a sample of a piece that was
+counted there but for the gap before it."""
 _PERCENTILES: Final = (0.5, 0.9, 0.99)
 
 
@@ -63,30 +80,54 @@ def unit(window: Column, whole: Sequence[tuple[str, str]]) -> list[Column]:
     return [day.alias("day"), minute.alias("unit")]
 
 
-def key_stats(batch: DataFrame, latest: DataFrame | None, before: DataFrame | None) -> DataFrame:
+def key_stats(
+    batch: DataFrame | None,
+    latest: DataFrame | None,
+    before: DataFrame | None,
+    pieces: DataFrame | None = None,
+) -> DataFrame:
     """The windows of a micro-batch, with what was in them ``before``; ``latest`` as before it.
 
-    Rows, windows and keys that were seen go through one exchange together, by key: everything
-    after it stays where it is.
+    Its rows are in ``batch``, or in ``pieces`` as `zenwire.spark.ingest.pieces` makes them, or some
+    here and some there. Rows, windows and keys that were seen go through one exchange together, by
+    key: everything after it stays where it is.
     """
     none, zero = F.lit(None), F.lit(0).cast("bigint")
     late = F.unix_micros("received_at") - F.unix_micros("timestamp")
-    rows = batch.select(
-        "key",
-        F.lit(_ROW).alias("kind"),
-        "time",
-        "spool",
-        "offset",
-        F.coalesce(F.octet_length("payload"), F.lit(0)).cast("bigint").alias("size"),
-        late.alias("late"),
-        none.cast("timestamp").alias("start"),
-        none.cast(_PARTS).alias("parts"),
-    )
+    found: list[DataFrame] = []
+    if batch is not None:
+        found.append(
+            batch.select(
+                "key",
+                F.lit(_ROW).alias("kind"),
+                "time",
+                "spool",
+                "offset",
+                F.coalesce(F.octet_length("payload"), F.lit(0)).cast("bigint").alias("size"),
+                late.alias("late"),
+                none.cast("timestamp").alias("start"),
+                none.cast(_PARTS).alias("parts"),
+            )
+        )
+    if pieces is not None:
+        found.append(
+            pieces.select(
+                "key",
+                "kind",
+                "time",
+                "spool",
+                "offset",
+                zero.alias("size"),
+                none.cast("bigint").alias("late"),
+                "start",
+                "parts",
+            )
+        )
     if latest is not None:
-        rows = rows.unionAll(
+        found.append(
             latest.select(
                 "key",
-                F.lit(_SEEN),
+                F.lit(SEEN),
                 "last_time",
                 F.lit(""),
                 zero,
@@ -97,21 +138,23 @@ def key_stats(batch: DataFrame, latest: DataFrame | None, before: DataFrame | No
             )
         )
     if before is not None:
-        rows = rows.unionAll(
+        found.append(
             before.select(
-                "key", F.lit(_WINDOW), zero, F.lit(""), zero, zero, zero, "window.start", _parts()
+                "key", F.lit(WINDOW), zero, F.lit(""), zero, zero, zero, "window.start", _parts()
             )
         )
-    ordered = Window.partitionBy("key", F.col("kind") == _WINDOW).orderBy("time", "spool", "offset")
+    rows = reduce(DataFrame.unionAll, found)
+    ordered = Window.partitionBy("key", F.col("kind") == WINDOW).orderBy("time", "spool", "offset")
     # A clock that went back makes no gap.
     gap = F.greatest(F.col("time") - F.lag("time").over(ordered), F.lit(0)) / 1e9
-    seconds = F.floor(F.col("time") / F.lit(_SPAN * 10**9)) * _SPAN
+    seconds = F.floor(F.col("time") / F.lit(SPAN * 10**9)) * SPAN
     made = F.array(
-        _part(_MESSAGE, F.lit(0), F.lit(1), F.col("size")),
-        _part(_GAP, _bin(F.col("gap")), F.lit(1), F.lit(0)),
-        _part(_LATE, _bin(F.col("late") / 1e6), F.lit(1), F.lit(0)),
+        _part(MESSAGE, F.lit(0), F.lit(1), F.col("size")),
+        _part(GAP, _bin(F.col("gap")), F.lit(1), F.lit(0)),
+        _part(LATE, _bin(F.col("late") / 1e6), F.lit(1), F.lit(0)),
     )
-    timed = rows.repartition("key").select("*", gap.alias("gap")).where(F.col("kind") != _SEEN)
+    made = F.when(F.col("kind") == FIRST, F.slice(made, GAP + 1, 1)).otherwise(made)
+    timed = rows.repartition("key").select("*", gap.alias("gap")).where(F.col("kind") != SEEN)
     parts = timed.select(
         "key",
         F.coalesce("start", F.timestamp_seconds(seconds)).alias("start"),
@@ -135,8 +178,8 @@ def _parts() -> Column:
     def spread(what: int, bins: str) -> Column:
         return F.transform(bins, lambda one: _part(what, one["bin"], one["n"], F.lit(0)))
 
-    whole = F.array(_part(_MESSAGE, F.lit(0), F.col("messages"), F.col("bytes")))
-    return F.concat(whole, spread(_GAP, "gap_bins"), spread(_LATE, "latency_bins"))
+    whole = F.array(_part(MESSAGE, F.lit(0), F.col("messages"), F.col("bytes")))
+    return F.concat(whole, spread(GAP, "gap_bins"), spread(LATE, "latency_bins"))
 
 
 def _windows(parts: DataFrame) -> DataFrame:
@@ -153,20 +196,20 @@ def _windows(parts: DataFrame) -> DataFrame:
         return F.percentile(some, list(_PERCENTILES), F.col("n"))
 
     windows = summed.groupBy("key", "start").agg(
-        F.sum(F.when(F.col("what") == _MESSAGE, F.col("n"))).alias("messages"),
+        F.sum(F.when(F.col("what") == MESSAGE, F.col("n"))).alias("messages"),
         F.sum("bytes").alias("bytes"),
-        percentiles(_GAP).alias("gap"),
-        percentiles(_LATE).alias("latency"),
-        bins(_GAP).alias("gap_bins"),
-        bins(_LATE).alias("latency_bins"),
+        percentiles(GAP).alias("gap"),
+        percentiles(LATE).alias("latency"),
+        bins(GAP).alias("gap_bins"),
+        bins(LATE).alias("latency_bins"),
     )
-    end = F.timestamp_micros(F.unix_micros("start") + F.lit(_SPAN * 1_000_000))
+    end = F.timestamp_micros(F.unix_micros("start") + F.lit(SPAN * 1_000_000))
     return windows.select(
         "key",
         F.struct(F.col("start"), end.alias("end")).alias("window"),
         "messages",
         "bytes",
-        (F.col("messages") / F.lit(float(_SPAN))).alias("rate"),
+        (F.col("messages") / F.lit(float(SPAN))).alias("rate"),
         "gap",
         "latency",
         "gap_bins",

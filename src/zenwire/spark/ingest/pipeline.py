@@ -25,6 +25,7 @@ from zenwire.spark.ingest.batch import LossesBatch, SamplesBatch
 from zenwire.spark.ingest.compact import Compaction
 from zenwire.spark.ingest.lake import Lake
 from zenwire.spark.ingest.names import TARGET
+from zenwire.spark.live.options import PARTITION, Options
 from zenwire.spark.payloads.messages import Definitions, load
 from zenwire.spark.write_layout import TableError, why
 from zenwire.spool import Spool, SpoolError
@@ -32,8 +33,13 @@ from zenwire.spool import Spool, SpoolError
 __all__ = ["QUERIES", "SETTINGS", "Pipeline", "Status"]
 
 QUERIES: Final = ("samples", "losses")
-RECORDS: Final = 1_000_000
-"""Rows of a micro-batch at most: what is made of them fits into memory, and a restart is short."""
+RECORDS: Final = 5_000_000
+"""Rows of a micro-batch at most: enough that the ten seconds to the next one are not what limits it,
+and a restart is short."""
+BYTES: Final = 1 << 30
+"""And their bytes, as the spools have them: samples of 10 MB are no rarity."""
+PARTITION_BYTES: Final = 16 << 20
+"""Of a task. Spools are compressed, and every task has a file for each prefix that it meets."""
 SETTINGS: Final = {
     # Renames in place of new file contexts: a trigger is shorter by half, on disks that have them.
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming."
@@ -44,6 +50,8 @@ SETTINGS: Final = {
     "spark.sql.streaming.noDataProgressEventInterval": "1000",
 }
 _LOOK: Final = 0.1
+_TELL: Final = 5.0
+"""Seconds between two times that spools are told how far it is."""
 _STOP: Final = 120.0
 """Seconds that a micro-batch may take to its end when it is told to stop."""
 
@@ -93,6 +101,7 @@ class Pipeline:
         self._options = dict(options or {})
         self._target = target
         self._queries: dict[str, StreamingQuery] = {}
+        self._tells = 0.0
         self._stack = contextlib.ExitStack()
         self.completed: list[str] = []
         """Queries whose last micro-batch a former run had begun to commit, and this one ended."""
@@ -131,6 +140,7 @@ class Pipeline:
         """``once``: what is in the spools now, and then it ends by itself."""
         for name, value in SETTINGS.items():
             self._spark.conf.set(name, value)
+        self._tell_losses()
         out, format = self._lake.out, self._lake.format
         how: dict[str, Callable[[DataFrame, int], None]] = {
             "samples": SamplesBatch(
@@ -139,6 +149,7 @@ class Pipeline:
                 chunks=self._chunks,
                 definitions=self._definitions,
                 compaction=Compaction(all_at_once=once, target=self._target),
+                source=Options.of(self._said("samples") | {"table": "samples"}),
             ),
             "losses": LossesBatch(out, format, Compaction(target=self._target)),
         }
@@ -167,7 +178,11 @@ class Pipeline:
             **self._options,
         }
         if query == "samples":
+            # Tasks get offsets, and read the rows themselves: those need not pass through Spark.
+            said["table"] = "ranges"
+            said.setdefault("maxPartitionBytes", str(PARTITION_BYTES))
             said["maxRecordsPerTrigger"] = str(self._records)
+            said["maxBytesPerTrigger"] = str(BYTES)
             if self._reader is not None:
                 said["reader"] = self._reader
         return said
@@ -182,6 +197,8 @@ class Pipeline:
         ends = None if seconds is None else time.monotonic() + seconds
         while True:
             self.check()
+            if time.monotonic() >= self._tells:
+                self._tell_losses()
             if not any(query.isActive for query in self._queries.values()):
                 return True
             if ends is not None and time.monotonic() >= ends:
@@ -214,7 +231,27 @@ class Pipeline:
             except (PySparkException, Py4JError, OSError):
                 # Spark itself is gone. What it had begun, the next run completes or drops.
                 continue
+        if self._queries:
+            self._tell_losses()
         self._queries = {}
+
+    def _tell_losses(self) -> None:
+        """How far ``losses`` has come: the spools keep theirs until then.
+
+        Of ``samples`` the source itself says so.
+        """
+        self._tells = time.monotonic() + _TELL
+        if self._reader is None:
+            return
+        ends, name = _committed(self._lake.checkpoint("losses")), f"{self._reader}-losses"
+        for path in self._spools:
+            # A spool that is gone, or cannot be written, is not for here to say.
+            with contextlib.suppress(SpoolError, OSError):
+                spool = Spool.open(path)
+                if spool.register(name, ends.get(spool.name), log="losses") < ends.get(
+                    spool.name, 0
+                ):
+                    spool.commit(name, ends[spool.name], log="losses")
 
     def status(self) -> Status:
         """As of the last micro-batch."""
@@ -222,7 +259,7 @@ class Pipeline:
         lost = self._lake.journal("losses").state()
         progress = self._progress()
         seconds = progress.get("batchDuration", 0) / 1e3
-        rows = progress.get("numInputRows", 0)
+        rows = sum(map(_taken, progress.get("sources", ())))
         lag = self._lag()
         behind = time.time() - state.newest / 1e9 if state.newest and lag else 0.0
         return Status(
@@ -253,6 +290,14 @@ class Pipeline:
         query = self._queries.get("samples")
         last = None if query is None else query.lastProgress
         return {} if last is None else json.loads(last.json)
+
+
+def _taken(source: dict[str, Any]) -> int:
+    """Rows between the offsets of a micro-batch; Spark itself saw ranges alone."""
+    ends, begins = source.get("endOffset") or {}, source.get("startOffset") or {}
+    return sum(
+        at[PARTITION] - begins.get(name, {PARTITION: 0})[PARTITION] for name, at in ends.items()
+    )
 
 
 def _committed(checkpoint: Path) -> dict[str, int]:

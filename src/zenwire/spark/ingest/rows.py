@@ -21,15 +21,26 @@ from zenwire.spark.payloads.values import CBOR, CDR, SERIALIZED, VALUES, values
 from zenwire.spark.schema import type_of
 from zenwire.spark.tables.words import JSON_NAMES, TEXT_NAMES
 
-__all__ = ["PLACE", "PREFIXES_MAX", "plain", "samples"]
+__all__ = [
+    "NEW",
+    "OTHER",
+    "PLACE",
+    "PREFIXES_MAX",
+    "PREFIX_MAX",
+    "name_of",
+    "plain",
+    "samples",
+]
 
 PLACE: Final = ("day", "prefix")
 PREFIXES_MAX: Final = 1000
 """Directories of a day. Publishers choose their keys, and a directory for each of a million would
 help nobody: keys with further prefixes are in ``OTHER`` together."""
 OTHER: Final = "~other"
+NEW: Final = "~new"
+"""Where rows of prefixes wait that are not known yet, until it was seen how many those are."""
 _DAY: Final = 86_400_000_000_000
-_PREFIX_MAX: Final = 70
+PREFIX_MAX: Final = 70
 """Bytes. A name of a file has 255, and a slash becomes three of them."""
 _ROS: Final = r"/(\w+::\w+::dds_::\w+_)(?:/|$)"
 """Where rmw_zenoh writes the type of a topic into its key."""
@@ -88,14 +99,16 @@ def _type() -> Column:
 
 
 def _prefix(chunks: int, known: Sequence[str]) -> Column:
+    name, new = name_of(chunks), F.lit(NEW if len(known) < PREFIXES_MAX else OTHER)
+    return F.when(name.isin(list(known)), name).otherwise(new) if known else new
+
+
+def name_of(chunks: int) -> Column:
     """The first chunks of the key, as a name of a directory that any file system takes."""
     first = F.substring_index("key", "/", chunks)
     ascii_only = F.regexp_replace(first, "[^ -~]", "_")
     short = F.concat(F.left(ascii_only, F.lit(40)), F.lit("~"), F.left(F.md5(first), F.lit(12)))
-    name = F.when(F.octet_length(ascii_only) > _PREFIX_MAX, short).otherwise(ascii_only)
-    if len(known) < PREFIXES_MAX:
-        return name
-    return F.when(name.isin(list(known)), name).otherwise(F.lit(OTHER))
+    return F.when(F.octet_length(ascii_only) > PREFIX_MAX, short).otherwise(ascii_only)
 
 
 def _reader(definitions: Definitions) -> Callable[..., Column]:

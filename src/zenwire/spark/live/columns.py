@@ -20,8 +20,18 @@ from zenwire.spool.losses import LOSSES
 from zenwire.wire.encoding import CUSTOM, ENCODINGS
 from zenwire.wire.values import QoS
 
-__all__ = ["COLUMNS", "LOSS_COLUMNS", "loss_rows", "sample_rows", "struct"]
+__all__ = [
+    "COLUMNS",
+    "ERROR",
+    "LOSS_COLUMNS",
+    "loss_rows",
+    "range_row",
+    "sample_rows",
+    "struct",
+]
 
+ERROR: Final = 2
+"""The kind of an error reply, which no spool has."""
 _TIME: Final = pa.timestamp("us", "UTC")
 _SCHEMA: Final = pa.schema(
     [
@@ -54,14 +64,22 @@ _LOSSES: Final = pa.schema(
         *LOSSES,
     ]
 )
+_RANGES: Final = pa.schema(
+    [
+        pa.field("path", pa.string(), nullable=False),
+        pa.field("spool", pa.string(), nullable=False),
+        pa.field("first", pa.int64(), nullable=False),
+        pa.field("end", pa.int64(), nullable=False),
+    ]
+)
 COLUMNS: Final = tuple(_SCHEMA.names)
 LOSS_COLUMNS: Final = tuple(_LOSSES.names)
 
 
 def struct(table: str, columns: Sequence[str]) -> t.StructType:
     """As Spark's."""
-    schema = _SCHEMA if table == "samples" else _LOSSES
-    names = columns if table == "samples" else LOSS_COLUMNS
+    schema = {"samples": _SCHEMA, "losses": _LOSSES, "ranges": _RANGES}[table]
+    names = columns if table == "samples" else schema.names
     return t.StructType([_field(schema.field(name)) for name in names])
 
 
@@ -96,6 +114,11 @@ def loss_rows(spool: str, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.record_batch(arrays, schema=_LOSSES)
 
 
+def range_row(path: str, spool: str, first: int, end: int) -> pa.RecordBatch:
+    """One row, for offsets that are to be read elsewhere."""
+    return pa.record_batch([[path], [spool], [first], [end]], schema=_RANGES)
+
+
 def _repeated(text: str, count: int) -> pa.Array:
     return pa.array([text]).take(pa.array(np.zeros(count, np.int32)))
 
@@ -110,7 +133,7 @@ def _of_values(numbers: pa.Array, word: Callable[[int], Any], kind: pa.DataType)
 
 
 def _kind(batch: pa.RecordBatch) -> pa.Array:
-    words = {PUT: "PUT", DELETE: "DELETE"}
+    words = {PUT: "PUT", DELETE: "DELETE", ERROR: "ERROR"}
     return _of_values(batch.column("kind"), words.get, pa.string())
 
 
@@ -121,9 +144,9 @@ def _encoding_word(number: int) -> str:
 
 
 def _encoding(batch: pa.RecordBatch) -> pa.Array:
-    """A PUT that names none has the default one; a DELETE has none."""
-    put = pc.equal(batch.column("kind"), PUT)
-    absent = pc.and_(put, batch.column("encoding").is_null())
+    """What names none has the default one; but a DELETE has none."""
+    valued = pc.not_equal(batch.column("kind"), DELETE)
+    absent = pc.and_(valued, batch.column("encoding").is_null())
     numbers = pc.if_else(absent, pa.scalar(0, pa.int32()), batch.column("encoding"))
     return _of_values(numbers, _encoding_word, pa.string())
 

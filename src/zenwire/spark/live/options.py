@@ -10,11 +10,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from zenwire.keyexpr import validate
 from zenwire.spark.live.columns import COLUMNS
+from zenwire.spark.live.recorder import LIVE_OPTIONS, LiveOptions, is_live
+from zenwire.spark.live.refused import refuse
+from zenwire.spark.live.said import CONFIG, flag, keys, known, number, parts
 from zenwire.spool.reader import MANIFEST
 
-__all__ = ["EARLIEST", "LATEST", "Options", "Start"]
+__all__ = ["EARLIEST", "LATEST", "PARTITION", "Options", "Start", "columns_of"]
 
 EARLIEST: Final = -2
 LATEST: Final = -1
@@ -22,6 +24,8 @@ PARTITION: Final = "0"
 """A spool is one partition, as Kafka would call it."""
 _NANO: Final = 1_000_000_000
 _PARTITION_BYTES: Final = 64 << 20
+_READER: Final = "query"
+"""Whose rows stay in a spool of its own until they are read."""
 
 Start = int | Mapping[str, int]
 """EARLIEST or LATEST of all spools, or an offset (or one of both) of each."""
@@ -30,6 +34,7 @@ _KNOWN: Final = (
     "columns",
     "endingOffsets",
     "endingTimestamp",
+    "exclude",
     "excludeKeyexpr",
     "failOnDataLoss",
     "includeAttachment",
@@ -46,17 +51,6 @@ _KNOWN: Final = (
     "startingTimestamp",
     "table",
 )
-_REFUSED: Final = {
-    "connect": 'live sessions are not read yet: record to a spool, and read option("spool", ...)',
-    "subscribe": 'Zenoh has key expressions: option("keyexpr", ...)',
-    "subscribePattern": 'key expressions have wildcards: option("keyexpr", ...)',
-    "assign": 'name the spools: option("spool", ...)',
-    "maxOffsetsPerTrigger": "it is called maxRecordsPerTrigger here",
-    "includeHeaders": "it is called includeAttachment here",
-    "group.id": 'offsets are in the checkpoint; option("reader", ...) keeps rows from retention',
-    "sourceId": "a spool has a name of its own",
-}
-"""What Kafka's source, or a live one, has; and what to say instead."""
 
 
 @dataclass(frozen=True)
@@ -78,38 +72,56 @@ class Options:
     min_partitions: int = 1
     fail_on_data_loss: bool = True
     reader: str | None = None
+    live: LiveOptions | None = None
 
     @classmethod
     def of(cls, said: Mapping[str, str]) -> Options:
         """Raises ValueError, which says what is wrong and what to try."""
-        _check(said)
+        refuse(said)
+        live = LiveOptions.of(said) if is_live(said) else None
+        known(said, (*_KNOWN, *LIVE_OPTIONS) if live else _KNOWN, "format zenoh")
+        if live is None and (wrong := [name for name in said if name.lower().startswith(CONFIG)]):
+            raise ValueError(f"{wrong[0]} is for live sessions; a spool was recorded before")
         table = said.get("table", "samples")
-        if table not in ("samples", "losses"):
+        # `ranges` are samples too, of which a row is a partition: ingest reads those by itself.
+        if table not in ("samples", "losses", "ranges"):
             raise ValueError(f"table is samples or losses, not {table!r}")
         for what in ("starting", "ending"):
             if f"{what}Offsets" in said and f"{what}Timestamp" in said:
                 raise ValueError(f"{what}Offsets and {what}Timestamp are two ways to say one thing")
         return cls(
-            _spools(said),
+            _spools(said) if live is None else (live.spool,),
             table,
-            _columns(said),
-            _keys(said, "keyexpr"),
-            _keys(said, "excludeKeyexpr"),
+            columns_of(said),
+            # Tokens are recorded beside the samples.
+            keys(said, "keyexpr", "liveliness"),
+            keys(said, "exclude", "excludeKeyexpr"),
             _offsets(said, "startingOffsets"),
             _time(said, "startingTimestamp"),
             _offsets(said, "endingOffsets"),
             _time(said, "endingTimestamp"),
-            _number(said, "maxRecordsPerTrigger"),
-            _number(said, "maxBytesPerTrigger"),
-            _number(said, "maxPartitionBytes") or _PARTITION_BYTES,
-            _number(said, "minPartitions") or 1,
-            _flag(said, "failOnDataLoss", default=True),
-            said.get("reader"),
+            number(said, "maxRecordsPerTrigger"),
+            number(said, "maxBytesPerTrigger"),
+            number(said, "maxPartitionBytes") or _PARTITION_BYTES,
+            number(said, "minPartitions") or 1,
+            flag(said, "failOnDataLoss", default=True),
+            said.get("reader", None if live is None else _READER),
+            live,
         )
 
     def for_batch(self) -> Options:
         """Raises ValueError for what a table cannot have."""
-        for name, value in (("maxRecordsPerTrigger", self.records), ("reader", self.reader)):
+        if self.live is not None:
+            raise ValueError(
+                "connect with keyexpr goes on without end, and spark.read does not: ask with "
+                'option("selector", "robot/**"), or read what was recorded with option("spool", ...)'
+                " and without connect"
+            )
+        for name, value in (
+            ("maxRecordsPerTrigger", self.records),
+            ("maxBytesPerTrigger", self.bytes),
+            ("reader", self.reader),
+        ):
             if value is not None:
                 raise ValueError(f"{name} is for streams")
         if _has(self.starting, LATEST):
@@ -124,30 +136,24 @@ class Options:
             raise ValueError(
                 "endingOffsets and endingTimestamp are for spark.read: a stream goes on"
             )
+        if self.table == "losses" and (self.live is not None or self.reader is not None):
+            raise ValueError(
+                "losses are read beside samples: option spool and table alone, without connect and "
+                "reader"
+            )
         return self
-
-
-def _check(said: Mapping[str, str]) -> None:
-    known = {name.lower() for name in _KNOWN}
-    refused = {name.lower(): text for name, text in _REFUSED.items()}
-    for name in said:
-        low = name.lower()
-        if low in refused or low.removeprefix("kafka.") in refused:
-            raise ValueError(f"{name}: {refused.get(low) or refused[low.removeprefix('kafka.')]}")
-        if low.startswith("zenoh."):
-            raise ValueError(f"{name} is for live sessions; a spool was recorded before")
-        if low not in known:
-            raise ValueError(f"format zenoh has no option {name}; it has {', '.join(_KNOWN)}")
 
 
 def _spools(said: Mapping[str, str]) -> tuple[str, ...]:
     found: list[str] = []
     for name in ("spool", "path"):
-        text = said.get(name, "").strip()
-        found += json.loads(text) if text.startswith("[") else _list(text)
+        found += parts(said.get(name, ""))
     found += json.loads(said.get("paths") or "[]")
     if not found:
-        raise ValueError('format zenoh reads spools: option("spool", "spools/fleet")')
+        raise ValueError(
+            'format zenoh reads spools, option("spool", "spools/fleet"); or live, with connect and '
+            "keyexpr; or what others have, with connect and selector"
+        )
     spools: dict[str, None] = {}
     for path in found:
         if glob.has_magic(path) and not (Path(path) / MANIFEST).exists():
@@ -160,25 +166,15 @@ def _spools(said: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(spools)
 
 
-def _list(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def _columns(said: Mapping[str, str]) -> tuple[str, ...]:
-    names = tuple(_list(said.get("columns", ""))) or COLUMNS
+def columns_of(said: Mapping[str, str]) -> tuple[str, ...]:
+    """Those that are asked for. Raises ValueError."""
+    names = parts(said.get("columns", "")) or COLUMNS
     for name in names:
         if name not in COLUMNS:
             raise ValueError(f"columns: there is no {name}; there are {', '.join(COLUMNS)}")
-    if not _flag(said, "includeAttachment", default=True):
+    if not flag(said, "includeAttachment", default=True):
         names = tuple(name for name in names if name != "attachment")
     return names
-
-
-def _keys(said: Mapping[str, str], name: str) -> tuple[str, ...]:
-    keys = tuple(_list(said.get(name, "")))
-    for key in keys:
-        validate(key)
-    return keys
 
 
 def _offsets(said: Mapping[str, str], name: str) -> Start | None:
@@ -228,19 +224,3 @@ def _time(said: Mapping[str, str], name: str) -> int | None:
     day = day if day.tzinfo else day.replace(tzinfo=UTC)
     since = day - datetime(1970, 1, 1, tzinfo=UTC)
     return (since.days * 86_400 + since.seconds) * _NANO + since.microseconds * 1000
-
-
-def _number(said: Mapping[str, str], name: str) -> int | None:
-    text = said.get(name)
-    if text is None:
-        return None
-    if not text.isascii() or not text.isdigit() or not int(text):
-        raise ValueError(f"{name} is a number above 0, not {text!r}")
-    return int(text)
-
-
-def _flag(said: Mapping[str, str], name: str, *, default: bool) -> bool:
-    text = said.get(name, str(default)).lower()
-    if text not in ("true", "false"):
-        raise ValueError(f"{name} is true or false, not {text!r}")
-    return text == "true"

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from zenwire.columns.keys import Keys
-from zenwire.spark.live.columns import loss_rows, sample_rows
+from zenwire.spark.live.columns import loss_rows, range_row, sample_rows
 from zenwire.spark.live.options import EARLIEST, LATEST, Options, Start
 from zenwire.spool import LogReader, Spool, SpoolError
 
@@ -49,8 +49,8 @@ class Spools:
 
     def log(self, name: str) -> LogReader:
         """The log that the query reads."""
-        found: LogReader = getattr(self.spools[name], self._options.table)
-        return found
+        spool = self.spools[name]
+        return spool.losses if self._options.table == "losses" else spool.samples
 
     def resolve(self, start: Start | None, time: int | None, default: int) -> dict[str, int]:
         """Where each spool begins or ends, as offsets that are there."""
@@ -127,6 +127,9 @@ def cut(batches: Sequence[tuple[int, int, int]], target: int) -> Iterator[tuple[
 
 def rows_of(part: Range, options: Options) -> Iterator[pa.RecordBatch]:
     """What a task gives. Raises SpoolError unless losses are allowed."""
+    if options.table == "ranges":
+        yield range_row(part.path, part.spool, part.first, part.end)
+        return
     keys = Keys(options.keyexpr, options.exclude)
     spool = Spool.open(part.path)
     log: LogReader = getattr(spool, options.table)

@@ -20,7 +20,7 @@ from zenwire.columns.samples import DELETE, PUT
 from zenwire.wire.encoding import CUSTOM, Encoding
 from zenwire.wire.values import CongestionControl, Priority, QoS
 
-__all__ = ["check", "table_of"]
+__all__ = ["Numbering", "check", "table_of"]
 
 _TEXT: Final = (t.StringType,)
 _BYTES: Final = (t.BinaryType, t.StringType)
@@ -64,34 +64,61 @@ def check(schema: t.StructType, *, has_key: bool) -> None:
         raise ValueError("rows need the columns key and payload; key may be an option")
 
 
-def table_of(
-    rows: pa.RecordBatch, *, key: str | None, qos: QoS, source: bytes, partition: int, first: int
-) -> pa.Table:
-    """For ``put_batch``. ``source``, ``partition`` and ``first`` number the rows.
+class Numbering:
+    """Source ids and numbers of the rows of one task, the same if it is done again.
 
-    Raises ValueError for a word that the protocol does not have.
+    Rows of one priority and reliability are an entity of their own, with numbers from 0 on: the
+    network keeps the order of those alone, and a receiver looks for gaps in the order. The entity
+    is the number of the partition, and of the lane above bit 24; that of the default is 0.
     """
+
+    def __init__(self, source: bytes, partition: int) -> None:
+        self.source = source
+        self._partition = partition
+        self._counts = np.zeros(16, np.int64)
+
+    def columns(self, qos: Any, reliable: Any) -> dict[str, pa.Array]:
+        """For rows with these QoS bytes and reliabilities, in order."""
+        priorities = np.asarray(qos, np.int64) & 7
+        lanes = (priorities ^ int(Priority.DATA)) << 1 | ~np.asarray(reliable, np.bool_)
+        numbers = np.empty(len(lanes), np.int64)
+        for lane in np.unique(lanes):
+            its = lanes == lane
+            count = int(its.sum())
+            numbers[its] = np.arange(self._counts[lane], self._counts[lane] + count)
+            self._counts[lane] += count
+        return {
+            "source_zid": _repeated(self.source, len(lanes)),
+            "source_eid": pa.array(lanes << 24 | self._partition),
+            "source_sn": pa.array(numbers & 0xFFFF_FFFF),
+        }
+
+
+def _repeated(value: bytes, count: int) -> pa.Array:
+    return pa.array([value], pa.binary()).take(pa.array(np.zeros(count, np.int32)))
+
+
+def table_of(rows: pa.RecordBatch, *, key: str | None, qos: QoS, numbering: Numbering) -> pa.Table:
+    """For ``put_batch``. Raises ValueError for a word that the protocol does not have."""
     count = rows.num_rows
     column = {name: rows.column(name) for name in rows.schema.names}
     kinds = _words(column.get("kind"), _KINDS, "kind", PUT, count)
     deletes = np.asarray(kinds) == DELETE
+    qualities = _qos(column, qos, count)
+    reliable = _words(column.get("reliability"), _RELIABILITY, "reliability", True, count)
     found: dict[str, Any] = {
         "key": pa.array([key] * count) if "key" not in column else column["key"],
         "kind": pa.array(kinds, pa.int8()),
         "payload": _bytes(column["payload"]),
-        "qos": pa.array(_qos(column, qos, count), pa.int32()),
-        "reliable": pa.array(
-            _words(column.get("reliability"), _RELIABILITY, "reliability", True, count), pa.bool_()
-        ),
-        "source_zid": pa.array([source], pa.binary()).take(pa.array(np.zeros(count, np.int32))),
-        "source_eid": pa.array(np.full(count, partition, np.int64)),
-        "source_sn": pa.array(np.arange(first, first + count) & 0xFFFF_FFFF),
+        "qos": pa.array(qualities, pa.int32()),
+        "reliable": pa.array(reliable, pa.bool_()),
+        **numbering.columns(qualities, reliable),
     }
     if "encoding" in column:
         found |= _encodings(column["encoding"], column.get("schema"), deletes)
     if "attachment" in column:
         found["attachment"] = _bytes(column["attachment"])
-    found |= _times(column, source)
+    found |= _times(column, numbering.source)
     return pa.table(found)
 
 
@@ -194,7 +221,7 @@ def _times(column: dict[str, pa.Array], source: bytes) -> dict[str, pa.Array]:
     seconds, rest = micros // 1_000_000, micros % 1_000_000
     # Rounded up, so that it is the same microsecond again when it is read.
     ntp64 = (seconds << 32) | -(-(rest << 32) // 1_000_000)
-    ids = pa.array([source], pa.binary()).take(pa.array(np.zeros(len(micros), np.int32)))
+    ids = _repeated(source, len(micros))
     return {
         "timestamp": pa.array(ntp64, mask=absent),
         "timestamp_id": pc.if_else(times.is_valid(), ids, pa.scalar(None, pa.binary())),

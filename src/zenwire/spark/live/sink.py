@@ -1,10 +1,11 @@
 """``df.write.format("zenoh")`` and ``df.writeStream.format("zenoh")``: rows become publications.
 
 At least once: a task that is tried again publishes its rows again. Each has a source id and number
-that are the same then: the id is made of ``sourceId``, the query and its micro-batch, the entity is
-the partition, the number that of the row. A receiver that has seen them has seen the row.
+that are the same then: the id is made of ``sourceId``, the query and its micro-batch, the entity of
+the partition and the lane, the number is that of the row there. A receiver that has seen them has
+seen the row.
 
-Options: ``connect`` (endpoints with commas), any ``zenoh.<config/path>``, ``key`` for rows that have
+Options: ``connect``, ``listen``, ``mode``, any ``zenoh.<config/path>``, ``key`` for rows that have
 none, ``priority``, ``congestionControl`` (block, if it is not said), ``express``, ``sourceId``,
 ``waitForSubscribers`` (seconds), ``failOnDataLoss``.
 """
@@ -12,12 +13,11 @@ none, ``priority``, ``congestionControl`` (block, if it is not said), ``express`
 from __future__ import annotations
 
 import hashlib
-import json
 import time
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -29,7 +29,10 @@ from pyspark.sql.datasource import (
 
 from zenwire.errors import Timeout, ZError
 from zenwire.keyexpr import validate
-from zenwire.spark.live.publications import table_of
+from zenwire.spark.live.publications import Numbering, table_of
+from zenwire.spark.live.refused import refuse
+from zenwire.spark.live.said import flag, known, seconds, word
+from zenwire.spark.live.session import SESSION_OPTIONS, SessionOptions
 from zenwire.wire.values import CongestionControl, Priority, QoS
 
 if TYPE_CHECKING:
@@ -38,9 +41,9 @@ if TYPE_CHECKING:
 __all__ = ["BatchSink", "Published", "SinkOptions", "StreamSink"]
 
 _KNOWN: Final = (
+    *SESSION_OPTIONS,
     "checkpointLocation",
     "congestionControl",
-    "connect",
     "express",
     "failOnDataLoss",
     "key",
@@ -56,10 +59,9 @@ _QUERY_ID: Final = "sql.streaming.queryId"
 
 @dataclass(frozen=True)
 class SinkOptions:
-    """What a query was told. ``config`` are paths of a configuration, and JSON5."""
+    """What a query was told."""
 
-    connect: tuple[str, ...]
-    config: Mapping[str, str] = field(default_factory=dict)
+    session: SessionOptions
     key: str | None = None
     qos: QoS = field(default_factory=QoS)
     source_id: str = ""
@@ -69,53 +71,31 @@ class SinkOptions:
     @classmethod
     def of(cls, said: Mapping[str, str]) -> SinkOptions:
         """Raises ValueError."""
-        known = {name.lower() for name in _KNOWN}
-        config: dict[str, str] = {}
-        for name, value in said.items():
-            if name.lower().startswith("zenoh."):
-                config[name[len("zenoh.") :]] = value
-            elif name.lower() not in known:
-                raise ValueError(
-                    f"format zenoh has no option {name} to write with; it has "
-                    f"{', '.join(_KNOWN)} and zenoh.<config/path>"
-                )
-        connect = tuple(part.strip() for part in said.get("connect", "").split(",") if part.strip())
-        if not connect and not config:
+        refuse(said)
+        known(said, _KNOWN, "a sink of format zenoh")
+        session = SessionOptions.of(said)
+        if not session:
             raise ValueError('where to publish: option("connect", "tcp/192.0.2.1:7447")')
         key = said.get("key") or said.get("path")
         if key is not None:
             validate(key)
-        wait = said.get("waitForSubscribers")
         return cls(
-            connect,
-            config,
+            session,
             key,
             QoS.of(
-                _of(Priority, said, "priority", Priority.DATA),
-                _of(CongestionControl, said, "congestionControl", CongestionControl.BLOCK),
-                _flag(said, "express", default=False),
+                word(said, "priority", Priority.__members__, Priority.DATA),
+                word(
+                    said,
+                    "congestionControl",
+                    CongestionControl.__members__,
+                    CongestionControl.BLOCK,
+                ),
+                flag(said, "express", default=False),
             ),
             said.get("sourceId", ""),
-            None if wait is None else float(wait),
-            _flag(said, "failOnDataLoss", default=True),
+            seconds(said, "waitForSubscribers"),
+            flag(said, "failOnDataLoss", default=True),
         )
-
-
-def _of(words: Any, said: Mapping[str, str], name: str, default: Any) -> Any:  # an enumeration
-    text = said.get(name)
-    if text is None:
-        return default
-    found = words.__members__.get(text.upper())
-    if found is None:
-        raise ValueError(f"{name} is one of {', '.join(words.__members__)}, not {text!r}")
-    return found
-
-
-def _flag(said: Mapping[str, str], name: str, *, default: bool) -> bool:
-    text = said.get(name, str(default)).lower()
-    if text not in ("true", "false"):
-        raise ValueError(f"{name} is true or false, not {text!r}")
-    return text == "true"
 
 
 @dataclass
@@ -168,7 +148,7 @@ def _publish(rows: Iterator[pa.RecordBatch], options: SinkOptions, run: str) -> 
     """What a task does. Raises ZError, ValueError."""
     context = TaskContext.get()
     partition = 0 if context is None else context.partitionId()
-    source = source_of(run)
+    numbering = Numbering(source_of(run), partition)
     count = sent = dropped = 0
     session: Session | None = None
     waited: set[str] = set()
@@ -178,14 +158,7 @@ def _publish(rows: Iterator[pa.RecordBatch], options: SinkOptions, run: str) -> 
                 continue
             # Opened after the fork, and only where there is something to send.
             session = session or _open(options)
-            table = table_of(
-                batch,
-                key=options.key,
-                qos=options.qos,
-                source=source,
-                partition=partition,
-                first=count,
-            )
+            table = table_of(batch, key=options.key, qos=options.qos, numbering=numbering)
             if options.wait is not None:
                 _wait(session, table, waited, options.wait)
             written = session.put_batch(table)
@@ -202,21 +175,7 @@ def _publish(rows: Iterator[pa.RecordBatch], options: SinkOptions, run: str) -> 
 def _open(options: SinkOptions) -> Session:
     import zenwire  # noqa: PLC0415 - in tasks alone
 
-    config = zenwire.Config()
-    config.insert_json5("mode", '"client"')
-    if options.connect:
-        config.insert_json5("connect/endpoints", json.dumps(options.connect))
-    for path, value in options.config.items():
-        config.insert_json5(path, value if _is_json(value) else json.dumps(value))
-    return zenwire.open(config)
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except ValueError:
-        return text.lstrip().startswith(("{", "[", "'"))
-    return True
+    return zenwire.open(options.session.made())
 
 
 def _wait(session: Session, table: pa.Table, waited: set[str], seconds: float) -> None:

@@ -1,13 +1,14 @@
 """``spark.readStream.format("zenoh")``: spools as they are written.
 
 Offsets are those of the spool, so what a checkpoint says can always be read again: a query that
-was killed plans the same micro-batch anew, and its rows are the same.
+was killed plans the same micro-batch anew, and its rows are the same. Live, with ``connect``, the
+query has a recorder beside it that writes the spool.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -20,8 +21,9 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from zenwire.spark.live.beside import OwnRecorder
 from zenwire.spark.live.offsets import At, as_json, of_json, share
-from zenwire.spark.live.options import LATEST, Options
+from zenwire.spark.live.options import LATEST, Options, Start
 from zenwire.spark.live.plan import Range, Spools, rows_of
 from zenwire.spool import OffsetGone, SpoolError
 
@@ -41,13 +43,20 @@ class SpoolStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._opened: Spools | None = None
         self._target: dict[str, int] | None = None
         self._registered = False
+        self._recorder: OwnRecorder | None = None
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __reduce__(self) -> tuple[type[SpoolStream], tuple[Options]]:
         """Tasks get the options alone."""
-        return {"_options": self._options, "_opened": None, "_target": None, "_registered": True}
+        return type(self), (self._options,)
 
     @property
     def _spools(self) -> Spools:
+        """Also begins to record, if the query does that. Raises ZError."""
+        live = self._options.live
+        if live is not None and self._recorder is None:
+            recorder = OwnRecorder(live)
+            recorder.start()
+            self._recorder = recorder
         if self._opened is None:
             self._opened = Spools(self._options)
         return self._opened
@@ -63,8 +72,14 @@ class SpoolStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Of a new query. Raises SpoolError, ValueError."""
-        options = self._options
-        return self._json(self._spools.resolve(options.starting, options.starting_time, LATEST))
+        options, spools = self._options, self._spools
+        found = spools.resolve(options.starting, options.starting_time, LATEST)
+        if self._recorder is not None and options.starting_time is None:
+            # What came since the recorder runs is for this query, whatever is the latest now.
+            for name in found:
+                if _is_latest(options.starting, name):
+                    found[name] = self._recorder.before
+        return self._json(found)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         if self._options.records is not None:
@@ -76,6 +91,8 @@ class SpoolStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
         begin = self._begin(start)
         self._register(begin)
+        if self._recorder is not None:
+            self._recorder.check()
         ends = self._latest()
         if self._target is not None:
             ends = {name: min(end, self._target.get(name, end)) for name, end in ends.items()}
@@ -122,7 +139,11 @@ class SpoolStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._json(self._latest())
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        self._target = self._latest()
+        """What there is now; of a network, what others still have of the time before."""
+        spools = self._spools
+        if self._recorder is not None:
+            self._recorder.filled()
+        self._target = {name: spools.log(name).latest() for name in spools.spools}
 
     def _begin(self, start: dict[str, Any]) -> dict[str, int]:
         """Where each spool goes on. One that is new since the checkpoint is read from its beginning.
@@ -179,6 +200,15 @@ class SpoolStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         parts = {name: (first, ends.get(name, first)) for name, first in begin.items()}
         return self._spools.partitions({k: v for k, v in parts.items() if v[0] < v[1]})
 
+    def stop(self) -> None:
+        if self._recorder is not None:
+            self._recorder.stop()
+
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Range)
         return rows_of(partition, self._options)
+
+
+def _is_latest(starting: Start | None, name: str) -> bool:
+    said = starting.get(name) if isinstance(starting, Mapping) else starting
+    return said is None or said == LATEST

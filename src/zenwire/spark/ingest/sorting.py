@@ -1,0 +1,68 @@
+"""Rows of ``samples`` as files have them: in the order of keys and times, words as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+__all__ = ["SPARK", "TOGETHER", "by_key", "new_file", "with_words"]
+
+TOGETHER: Final = 96 << 20
+"""Bytes of rows that are sorted and written at once."""
+SPARK: Final = b"org.apache.spark.sql.parquet.row.metadata"
+"""Where a file of Parquet tells Spark its columns."""
+_WORDS: Final = (
+    "spool",
+    "kind",
+    "encoding",
+    "schema",
+    "priority",
+    "congestion_control",
+    "reliability",
+)
+
+
+def by_key(
+    rows: pa.RecordBatch, place: Callable[[str], str] = lambda _: ""
+) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """Which row comes when, the numbers of keys in that order, and the places by these numbers.
+
+    Keys are ordered by their place first.
+    """
+    keys = rows.column("key").dictionary_encode()
+    words: list[str] = keys.dictionary.to_pylist()
+    places = [place(word) for word in words]
+    order = sorted(range(len(words)), key=lambda i: (places[i], words[i]))
+    rank = np.empty(len(words), np.uint16 if len(words) < 1 << 16 else np.int64)
+    rank[order] = np.arange(len(words))
+    codes = rank[np.asarray(keys.indices)]
+    times = np.asarray(rows.column("time"))
+    if np.all(times[1:] >= times[:-1]):
+        # The usual case, and numbers of 16 bits are sorted in no time.
+        found = np.argsort(codes, kind="stable")
+    else:
+        found = np.lexsort((times, codes))
+    return found, codes[found], [places[i] for i in order]
+
+
+def with_words(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Words as numbers of them: so they are moved and written, and files are the same."""
+    arrays = [
+        column.dictionary_encode() if name in _WORDS else column
+        for name, column in zip(rows.schema.names, rows.columns, strict=True)
+    ]
+    return pa.record_batch(arrays, names=rows.schema.names)
+
+
+def new_file(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    """Its directory is made too. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = pq.ParquetWriter(path, schema, compression="zstd", store_schema=False)
+    if schema.metadata and SPARK in schema.metadata:
+        file.add_key_value_metadata({SPARK.decode(): schema.metadata[SPARK].decode()})
+    return file
