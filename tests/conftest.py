@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import runpy
+import signal
 import sys
 from pathlib import Path
 
@@ -12,6 +13,10 @@ from hypothesis import settings
 # No deadline per example: the first one may compile a kernel, and machines are shared.
 settings.register_profile("zenwire", deadline=None, print_blob=True)
 settings.load_profile("zenwire")
+
+# A shell has what it runs in the background ignore Ctrl-C, and so would all that tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 WITHOUT_FAST = Path(__file__).parent / "without_fast"
 
