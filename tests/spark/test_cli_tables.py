@@ -71,6 +71,7 @@ def test_summary_for_people_and_wrong_names(
     assert "no table nonsense; there are batches," in err
 
 
+@pytest.mark.long
 def test_examples_run(
     spark: SparkSession,
     capsys: pytest.CaptureFixture[str],
@@ -105,6 +106,7 @@ def _has_delta() -> bool:
     return True
 
 
+@pytest.mark.long
 def test_a_process_of_its_own_is_quiet_and_leaves_nothing(tmp_path: Path) -> None:
     """An embedded Spark from start to end, with nothing but the summary on the outside."""
     scratch = tmp_path / "tmp"

@@ -96,6 +96,7 @@ def master(tmp_path: Path) -> Iterator[str]:
             process.wait(20)
 
 
+@pytest.mark.long
 def test_a_cluster_gives_the_same_tables(master: str, batches: DataFrame, tmp_path: Path) -> None:
     """Every table, every row, every column."""
     paths = [str(CAPTURES / f"{name}.pcap") for name in NAMES]

@@ -254,6 +254,7 @@ def batches_of(folder: Path) -> int:
     return sum(p.name.isdigit() for p in (folder / "checkpoint" / "offsets").glob("*"))
 
 
+@pytest.mark.long
 def test_a_driver_that_is_killed_repeats_and_loses_nothing(
     spark: SparkSession, tmp_path: Path
 ) -> None:

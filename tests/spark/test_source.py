@@ -97,6 +97,7 @@ def test_ranges_of_a_file_larger_than_the_window(large: tuple[Path, DataFrame]) 
     assert total[0] == path.stat().st_size
 
 
+@pytest.mark.long
 def test_what_is_made_where_it_is_read_is_the_same(large: tuple[Path, DataFrame]) -> None:
     """Of all rows of the source at the source, and of rows that Spark has moved about."""
     read = large[1]

@@ -7,10 +7,11 @@ tests start, too.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
+from typing import Any
 
 ABSENT = {"llvmlite", "numba", "numpy", "pandas", "pyarrow"}
 
@@ -27,6 +28,10 @@ class _Without(MetaPathFinder):
         if fullname.partition(".")[0] in ABSENT:
             return None
         return PathFinder.find_spec(fullname, path, target)
+
+    def find_distributions(self, *context: Any) -> Iterable[Any]:
+        """What is installed, for `importlib.metadata`."""
+        return PathFinder.find_distributions(*context)
 
     def invalidate_caches(self) -> None:
         PathFinder.invalidate_caches()

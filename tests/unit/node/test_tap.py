@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("numba")
+
 from tests.unit.api.nodes import config, free_port, run, until
 from tests.unit.node import nodes
 from zenwire import aio
