@@ -172,11 +172,11 @@ def test_columns_that_older_files_have_not(spark: SparkSession, tmp_path: Path) 
     path, lake = tmp_path / "s", tmp_path / "lake"
     fill(path, 0, 200)
     ingest(spark, lake, path, prefix_chunks=1)
-    for table in ("samples", "latest"):
-        file = min((lake / table).rglob("*.parquet"))
+    files = [file for table in ("samples", "latest") for file in (lake / table).rglob("*.parquet")]
+    for number, file in enumerate(files):
         frame = spark.read.parquet(str(file)).drop("value_fault", "express")
-        frame.coalesce(1).write.parquet(str(tmp_path / table))
-        (older,) = (tmp_path / table).glob("*.parquet")
+        frame.coalesce(1).write.parquet(str(tmp_path / str(number)))
+        (older,) = (tmp_path / str(number)).glob("*.parquet")
         older.replace(file)
     fill(path, 200, 100)
     ingest(spark, lake, path, prefix_chunks=1)
