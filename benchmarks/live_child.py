@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import socket
 import struct
@@ -22,30 +21,22 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
-from zenwire.transport import LinkFacts, Opened, Sessions, Settings
+from benchmarks.receive_child import BATCH_SIZE, RING, declared, opened_over
 from zenwire.wire.batch import encode_batch, frame_stream
 from zenwire.wire.data import Put
-from zenwire.wire.declare import DeclareKeyExpr
-from zenwire.wire.network import Declare, Push
+from zenwire.wire.network import Push
 from zenwire.wire.transport import Close, Frame, KeepAlive
 from zenwire.wire.values import (
     CongestionControl,
     Mapping,
     Priority,
     QoS,
-    Resolution,
-    WhatAmI,
     WireExpr,
-    ZenohId,
 )
 
 __all__ = ["KEYS", "sent"]
 
 KEYS = tuple(f"bench/robot{i:02}/pose" for i in range(16))
-BATCH_SIZE = 49_150
-"""What both sides take, whatever is negotiated."""
-RING = 128
-"""Batches after which sequence numbers of 8 bits begin again."""
 CHUNK_ROWS = 65_536
 CHUNK_BYTES = 64 << 20
 """Of a file of the alternative: so many rows, or so many bytes of payloads."""
@@ -108,28 +99,9 @@ def sent(size: int, rows: int) -> list[tuple[str, bytes]]:
 
 def _saturate(args: argparse.Namespace) -> None:
     """What was encoded before, again and again: a session as any other, to who receives."""
-    settings = Settings(
-        zid=ZenohId(os.urandom(16)), whatami=WhatAmI.PEER, resolution=Resolution.of(8, 32)
-    )
-    machine = Sessions(settings, os.urandom(32), os.urandom).connect(LinkFacts(), time.monotonic())
     with socket.create_connection(("127.0.0.1", args.port)) as sock:
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        events: list[Any] = []
-        while not events:
-            while data := machine.pull(time.monotonic()):
-                sock.sendall(data)
-            answer = sock.recv(65_536)
-            if not answer:
-                raise ConnectionError("there is no session")
-            events = machine.receive(answer, time.monotonic())
-        opened = events[0]
-        assert isinstance(opened, Opened), opened
-        assert opened.peer.resolution.sn_modulus == RING
-        assert opened.peer.batch_size - 2 >= BATCH_SIZE, opened.peer
-        first = opened.session.counters.next[0]
-        # Nobody needs what is answered, but it must not fill the link.
-        threading.Thread(target=_discard, args=(sock,), daemon=True).start()
-        sock.sendall(frame_stream(_declared(first)))
+        first = opened_over(sock)
+        sock.sendall(frame_stream(declared(first, KEYS)))
         lock = threading.Lock()
         threading.Thread(target=_stay, args=(sock, lock), daemon=True).start()
         batches = cycle(_ring(first, args.size))
@@ -170,25 +142,6 @@ def _stay(sock: socket.socket, lock: threading.Lock) -> None:
                 sock.sendall(alive)
             except OSError:
                 return
-
-
-def _discard(sock: socket.socket) -> None:
-    try:
-        while sock.recv(65_536):
-            pass
-    except OSError:
-        pass
-
-
-def _declared(sn: int) -> bytes:
-    declared = [
-        Declare(
-            qos=QoS.of(Priority.CONTROL, CongestionControl.BLOCK),
-            body=DeclareKeyExpr(expr_id=i, key=WireExpr(0, key)),
-        )
-        for i, key in enumerate(KEYS, 1)
-    ]
-    return encode_batch([Frame(reliable=True, sn=sn, priority=Priority.CONTROL), *declared])
 
 
 def _push(number: int, payload: bytes) -> bytes:

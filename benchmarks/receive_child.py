@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -179,27 +180,8 @@ RECEIVERS: dict[str, Callable[[int], None]] = {
 
 def _saturate(port: int, size: int) -> None:
     """What was encoded before, again and again: a session as any other, to who receives."""
-    settings = Settings(
-        zid=ZenohId(os.urandom(16)), whatami=WhatAmI.PEER, resolution=Resolution.of(8, 32)
-    )
-    machine = Sessions(settings, os.urandom(32), os.urandom).connect(LinkFacts(), time.monotonic())
     with socket.create_connection(("127.0.0.1", port)) as sock:
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        events: list[Any] = []
-        while not events:
-            while data := machine.pull(time.monotonic()):
-                sock.sendall(data)
-            answer = sock.recv(65_536)
-            if not answer:
-                raise ConnectionError("there is no session")
-            events = machine.receive(answer, time.monotonic())
-        opened = events[0]
-        assert isinstance(opened, Opened), opened
-        assert opened.peer.resolution.sn_modulus == RING
-        assert opened.peer.batch_size - 2 >= BATCH_SIZE, opened.peer
-        first = opened.session.counters.next[0]
-        # Nobody needs what is answered, but it must not fill the link.
-        threading.Thread(target=discard, args=(sock,), daemon=True).start()
+        first = opened_over(sock)
         sock.sendall(frame_stream(declared(first)))
         batches = ring(first, size)
         _say("ready")
@@ -208,16 +190,42 @@ def _saturate(port: int, size: int) -> None:
             sock.sendall(batches)
 
 
-def declared(sn: int) -> bytes:
-    return encode_batch(
-        [
-            Frame(reliable=True, sn=sn, priority=Priority.CONTROL),
-            Declare(
-                qos=QoS.of(Priority.CONTROL, CongestionControl.BLOCK),
-                body=DeclareKeyExpr(expr_id=1, key=WireExpr(0, KEY)),
-            ),
-        ]
+def opened_over(sock: socket.socket) -> int:
+    """A session as any other, with few numbers: what was encoded can be said again and again.
+
+    Gives the first number. Nobody needs what is answered, but it must not fill the link.
+    """
+    settings = Settings(
+        zid=ZenohId(os.urandom(16)), whatami=WhatAmI.PEER, resolution=Resolution.of(8, 32)
     )
+    machine = Sessions(settings, os.urandom(32), os.urandom).connect(LinkFacts(), time.monotonic())
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    events: list[Any] = []
+    while not events:
+        while data := machine.pull(time.monotonic()):
+            sock.sendall(data)
+        answer = sock.recv(65_536)
+        if not answer:
+            raise ConnectionError("there is no session")
+        events = machine.receive(answer, time.monotonic())
+    opened = events[0]
+    assert isinstance(opened, Opened), opened
+    assert opened.peer.resolution.sn_modulus == RING
+    assert opened.peer.batch_size - 2 >= BATCH_SIZE, opened.peer
+    threading.Thread(target=discard, args=(sock,), daemon=True).start()
+    return opened.session.counters.next[0]
+
+
+def declared(sn: int, keys: Sequence[str] = (KEY,)) -> bytes:
+    """Aliases of keys, from 1 on."""
+    said = [
+        Declare(
+            qos=QoS.of(Priority.CONTROL, CongestionControl.BLOCK),
+            body=DeclareKeyExpr(expr_id=i, key=WireExpr(0, key)),
+        )
+        for i, key in enumerate(keys, 1)
+    ]
+    return encode_batch([Frame(reliable=True, sn=sn, priority=Priority.CONTROL), *said])
 
 
 def ring(first: int, size: int) -> bytes:
@@ -238,8 +246,9 @@ def ring(first: int, size: int) -> bytes:
 
 
 def discard(sock: socket.socket) -> None:
-    while sock.recv(65_536):
-        pass
+    with contextlib.suppress(OSError):
+        while sock.recv(65_536):
+            pass
 
 
 def until_told() -> None:

@@ -15,6 +15,7 @@ pytest.importorskip("pyarrow")
 from benchmarks import bench_live, bench_put, bench_scan, bench_session, live_child, report, traffic
 from benchmarks.__main__ import main, names
 from benchmarks.c_scan import CScanner, Other, header
+from benchmarks.receive_child import RING
 from benchmarks.report import Result, Skipped, best_of
 from zenwire.columns import Scanner, as_buffer
 from zenwire.columns.scan import Bytes
@@ -203,11 +204,11 @@ def test_a_quick_run_of_puts_compares_everything(capsys: pytest.CaptureFixture[s
 def test_what_the_live_sender_encoded_is_what_is_compared(size: int) -> None:
     rows = live_child._rows_of_batch(size)
     ring = live_child._ring(5, size)
-    wanted = live_child.sent(size, rows * live_child.RING + 1)
-    for at in (0, 1, live_child.RING - 1):
+    wanted = live_child.sent(size, rows * RING + 1)
+    for at in (0, 1, RING - 1):
         batch: list[Any] = decode_batch(ring[at][2:])
         frame, *pushes = batch
-        assert frame.sn == (5 + at) % live_child.RING
+        assert frame.sn == (5 + at) % RING
         found = [(live_child.KEYS[push.key.scope - 1], push.body.payload) for push in pushes]
         assert found == wanted[at * rows : (at + 1) * rows]
     assert wanted[-1] == wanted[0]

@@ -73,8 +73,7 @@ class Run:
     def end(self) -> None:
         """The batch ends with what was added last."""
         self.ends = True
-        self._room -= self.left
-        self.left = 0
+        self.close()
 
 
 class Lane:
