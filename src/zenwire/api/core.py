@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import threading
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
+from zenwire import process
 from zenwire.api import values
 from zenwire.api.namespace import Namespace
 from zenwire.api.pump import Pump
@@ -75,7 +75,7 @@ class Core:
         """What came for this session on keys outside of its namespace."""
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
-        self._pid = os.getpid()
+        self._pid = process.pid
         self._over = False
         self._closing: asyncio.Future[None] | None = None
         self._pumps: set[asyncio.Task[None]] = set()
@@ -91,16 +91,16 @@ class Core:
 
     @property
     def forked(self) -> bool:
-        return os.getpid() != self._pid
+        return process.pid != self._pid
 
     @property
     def usable(self) -> bool:
         """Whether `check` would not raise."""
-        return not (self._over or self.node.closed or os.getpid() != self._pid)
+        return not (self._over or self.node.closed or process.pid != self._pid)
 
     def check(self, what: str) -> None:
         """Raise, if ``what`` cannot be done any more."""
-        if os.getpid() != self._pid:
+        if process.pid != self._pid:
             raise ForkedSession(what, self._pid)
         if self._over or self.node.closed:
             raise SessionClosed(what)

@@ -9,7 +9,7 @@ from zenwire.api.checks import check
 from zenwire.api.declared import Entity
 from zenwire.api.handlers import Called, Channel, Channelled, H, IntoHandler, Paired
 from zenwire.api.querier import seconds
-from zenwire.api.replies import AwaitedReplies, CancellationToken
+from zenwire.api.replies import AwaitedReplies, CancellationToken, await_replies
 from zenwire.api.subscriber import Subscriber, open_samples
 from zenwire.api.values import IntoKeyExpr, Reply, Sample, key_expr_of
 
@@ -97,6 +97,7 @@ class Liveliness:
         core.check("liveliness.get")
         outward = core.namespace.outward(str(key))
         wait = seconds(core, timeout)
-        replies = AwaitedReplies(core, handler, cancellation_token)
-        replies.begin(core.face.liveliness_get(outward, core.now, timeout=wait))
-        return replies
+        if cancellation_token is not None:
+            cancellation_token.check()
+        id_ = core.face.liveliness_get(outward, core.now, timeout=wait)
+        return await_replies(core, id_, handler, cancellation_token)

@@ -12,7 +12,7 @@ from zenwire.api.core import locality_of
 from zenwire.api.handlers import IntoHandler
 from zenwire.api.matching import Matcher
 from zenwire.api.publisher import bytes_of, qos_of
-from zenwire.api.replies import AwaitedReplies, CancellationToken
+from zenwire.api.replies import AwaitedReplies, CancellationToken, await_replies
 from zenwire.api.values import (
     CongestionControl,
     ConsolidationMode,
@@ -142,21 +142,17 @@ def ask(
         value = QueryBody(encoding=Encoding.of(encoding).wire, payload=raw)
     if source_info is not None or cancellation_token is not None:
         check(source_info=source_info, cancellation_token=cancellation_token)
-    replies = AwaitedReplies(core, handler, cancellation_token)
-    try:
-        id_ = core.face.query(
-            asked,
-            core.node.time(),
-            value=value,
-            attachment=None if attachment is None else bytes_of(attachment),
-            source_info=None if source_info is None else source_info.wire,
-            timestamp_stack=core.stamps.sent(timestamp_instrumentation),
-        )
-    except BaseException:
-        replies.fail()
-        raise
-    replies.begin(id_)
-    return replies
+        if cancellation_token is not None:
+            cancellation_token.check()
+    id_ = core.face.query(
+        asked,
+        core.node.time(),
+        value=value,
+        attachment=None if attachment is None else bytes_of(attachment),
+        source_info=None if source_info is None else source_info.wire,
+        timestamp_stack=core.stamps.sent(timestamp_instrumentation),
+    )
+    return await_replies(core, id_, handler, cancellation_token)
 
 
 class Querier(Matcher):

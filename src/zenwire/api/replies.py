@@ -25,9 +25,18 @@ if TYPE_CHECKING:
     from zenwire.node.neighbour import Waiting
     from zenwire.routing import Output
 
-__all__ = ["REPLY_BYTES", "AwaitedReplies", "CancellationToken", "Replies", "ReplyChannel"]
+__all__ = [
+    "REPLY_BYTES",
+    "AwaitedReplies",
+    "CancellationToken",
+    "Replies",
+    "ReplyChannel",
+    "await_replies",
+]
 
 _log = logging.getLogger("zenwire.replies")
+
+_RELIABLE: Final = Reliability.RELIABLE
 
 REPLY_BYTES: Final = 256 * 1024 * 1024
 """What may wait for the reader of one query: replies are counted by their bytes, not by number."""
@@ -41,8 +50,8 @@ def _size(reply: Reply) -> int:
     if isinstance(result, ReplyError):
         return _REPLY_SIZE + len(result.payload)
     body = result.body
-    payload = 0 if isinstance(body, Del) else len(body.payload)
-    return _REPLY_SIZE + payload + len(body.attachment or b"")
+    size = _REPLY_SIZE if isinstance(body, Del) else _REPLY_SIZE + len(body.payload)
+    return size + len(body.attachment) if body.attachment else size
 
 
 class ReplyChannel(FifoChannel[Reply]):
@@ -85,13 +94,16 @@ class CancellationToken:
         for call in calls:
             call()
 
+    def check(self) -> None:
+        """Raise ZError, if it is cancelled."""
+        if self._cancelled:
+            raise ZError("get: its cancellation token is cancelled; make another one")
+
     def attach(self, call: Callable[[], None]) -> None:
         """Call when it is cancelled. Raises ZError if it is."""
         with self._lock:
-            if not self._cancelled:
-                self._calls.add(call)
-                return
-        raise ZError("get: its cancellation token is cancelled; make another one")
+            self.check()
+            self._calls.add(call)
 
     def detach(self, call: Callable[[], None]) -> None:
         with self._lock:
@@ -103,11 +115,13 @@ class _Asked:
 
     __slots__ = ("_core", "_opened", "_token", "id", "open")
 
-    def __init__(self, core: Core, opened: Opened[Reply], token: CancellationToken | None) -> None:
+    def __init__(
+        self, core: Core, id_: int, opened: Opened[Reply], token: CancellationToken | None
+    ) -> None:
         self._core = core
         self._opened = opened
         self._token = token
-        self.id = 0
+        self.id = id_
         self.open = True
         if token is not None:
             token.attach(self.cancel_soon)
@@ -134,7 +148,7 @@ class _Asked:
         key = core.namespace.inward(output.key)
         if key is None:
             return None
-        return Reply(Sample(key, body, output.qos, Reliability.RELIABLE, stack), replier)
+        return Reply(Sample(key, body, output.qos, _RELIABLE, stack), replier)
 
     def over(self) -> None:
         if self.open:
@@ -166,30 +180,24 @@ class Replies(Receiving[Reply]):
     WHAT: ClassVar[str] = "query"
 
     def __init__(
-        self, core: Core, handler: IntoHandler[Reply], token: CancellationToken | None
+        self, core: Core, id_: int, handler: IntoHandler[Reply], token: CancellationToken | None
     ) -> None:
         opened = open_handler(_CHANNEL if handler is None else handler, on_drop=_dropped)
         self._opened: Opened[Reply] = opened
         self._core = core
-        self._asked = _Asked(core, opened, token)
+        self._asked = _Asked(core, id_, opened, token)
         self._waiting: Iterable[Waiting] | None = None
 
-    def begin(self, id_: int) -> None:
-        """The query was made, and has this id."""
+    def begin(self) -> None:
+        """Take what comes."""
         core, asked = self._core, self._asked
-        asked.id = id_
-        core.node.receivers[id_] = asked.deliver
+        core.node.receivers[asked.id] = asked.deliver
         opened = self._opened
         if opened.callback is None and opened.channel is not None:
             opened.channel.soon = core.soon
         else:
             core.pump(opened)
         self._waiting = core.settle()
-
-    def fail(self) -> None:
-        """No query came of it."""
-        self._core.release(self._asked)
-        self._asked.over()
 
     @property
     def finished(self) -> bool:
@@ -257,6 +265,21 @@ class AwaitedReplies(Replies):
     def __await__(self) -> Generator[Any, Any, Replies]:
         yield from self._start().__await__()
         return self
+
+
+def await_replies(
+    core: Core, id_: int, handler: IntoHandler[Reply], token: CancellationToken | None
+) -> AwaitedReplies:
+    """What takes the replies to a query that routing was asked just now."""
+    # It goes out before what its answers need is made, so that whoever answers has it sooner.
+    core.node.catch_up()
+    try:
+        replies = AwaitedReplies(core, id_, handler, token)
+    except BaseException:
+        core.face.cancel(id_)
+        raise
+    replies.begin()
+    return replies
 
 
 def _dropped(reply: Reply) -> None:

@@ -255,7 +255,7 @@ class Carrier:
         # The last words of a link go out even if nobody reads them: closing it has its own bound.
         while (link.writable or self._last_words) and (data := machine.pull(now)):
             link.write(data)
-            self._written = self._time()
+            self._written = now
             if machine.drained:
                 break
         if machine.steady and self._timer is not None:

@@ -42,7 +42,7 @@ from zenwire.routing import (
     Tables,
 )
 from zenwire.wire.data import Put
-from zenwire.wire.network import Push
+from zenwire.wire.network import NetworkMessage, Push
 from zenwire.wire.repeat import with_body, with_timestamp
 from zenwire.wire.values import CloseReason, WhatAmI, ZenohId
 
@@ -239,7 +239,7 @@ class Node:
                 for output in outputs:
                     kind = type(output)
                     if kind is Send:
-                        self._send(output)  # type: ignore[arg-type] # as just looked up
+                        self._send(*output)  # type: ignore[misc] # as just looked up
                     elif kind is CloseFace:
                         self.adjacency.expel(output.face, output.reason, output.why)  # type: ignore[union-attr]
                     else:
@@ -291,7 +291,7 @@ class Node:
     def pass_on(self, face: Face, packed: Packed, reliable: bool) -> None:
         """Messages for a neighbour, encoded already, after all that routing has for it."""
         self.catch_up()
-        self._send((face, packed, reliable))
+        self._send(face, packed, reliable)
 
     def catch_up(self) -> None:
         """Carry out what routing has so far: what is written past it must not overtake that."""
@@ -302,8 +302,7 @@ class Node:
         """Whoever sent what is carried out is to wait for this."""
         self._pressure.append(waiting)
 
-    def _send(self, output: Send | tuple[Face, Packed, bool]) -> None:
-        face, message, reliable = output
+    def _send(self, face: Face, message: NetworkMessage | Packed, reliable: bool) -> None:
         to: Queue | None = self._neighbours.get(face)
         if to is None and (to := self.groups.get(face)) is None:
             return
@@ -365,6 +364,10 @@ class Node:
         """Messages of a neighbour that cost little: no declarations and interests."""
         receive, timestamping = self.tables.receive, self.config.timestamping
         gate = self.ingress.get(face) if self.ingress else None
+        if gate is None and not timestamping:
+            for said in event.messages:
+                receive(face, said, now, reliable=event.reliable)
+            return
         for said in event.messages:
             message = said if gate is None else gate(said, event.reliable, self.time())
             if message is None:

@@ -13,6 +13,7 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
+from zenwire import process
 from zenwire.routing import Locality
 from zenwire.transport import Packed
 from zenwire.wire.network import Push
@@ -94,7 +95,7 @@ class Stream:
         self._qos = qos
         self._reliable = reliable
         self._destination = allowed_destination
-        self._pid = os.getpid()
+        self._pid = process.pid
         _nodes.add(node)
         self._generation = -1
         self._lane: Lane | None = None
@@ -261,7 +262,7 @@ class Stream:
         self._generation = state.generation
         self._lane, self._nobody = None, False
         local = self._destination is Locality.SESSION_LOCAL
-        if node.closed or not self._session.face.alive or local or os.getpid() != self._pid:
+        if node.closed or not self._session.face.alive or local or process.pid != self._pid:
             return
         route = self._session.route(self._key)
         if route.others or (route.own and self._destination is not Locality.REMOTE):

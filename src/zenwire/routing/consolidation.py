@@ -5,7 +5,7 @@ No other node does any of this.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from zenwire.keyexpr import intersects
 from zenwire.routing.limits import Counters, Limits
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["Consolidation", "parameter_names", "resolve"]
 
 _Age = tuple[int, bytes]
+_NONE: Final = ConsolidationMode.NONE
+_LATEST: Final = ConsolidationMode.LATEST
 
 
 def parameter_names(parameters: str) -> set[str]:
@@ -66,8 +68,8 @@ class Consolidation:
         if accept is not None and key != accept and not intersects(accept, key):
             self._counters.foreign_reply += 1
             return []
-        if mode is not ConsolidationMode.NONE:
-            held = mode is ConsolidationMode.LATEST
+        if mode is not _NONE:
+            held = mode is _LATEST
             if not self._is_news(key, reply.body, reply if held else None) or held:
                 return []
         return self._within_budget([reply])

@@ -24,6 +24,8 @@ __all__ = [
     "ReplyReceived",
     "SampleReceived",
     "Send",
+    "query_of",
+    "reply_of",
     "sample_of",
     "send_of",
 ]
@@ -99,6 +101,22 @@ class QueryReceived(NamedTuple):
     timestamp_stack: TimestampStack | None = None
 
 
+def query_of(  # noqa: PLR0917 # as the fields of the tuple
+    query: int,
+    queryables: tuple[int, ...],
+    key: str,
+    body: Query,
+    qos: QoS,
+    timeout: int | None,
+    local: bool,
+    budget: int | None,
+    timestamp_stack: TimestampStack | None,
+) -> QueryReceived:
+    """A QueryReceived, in half the time."""
+    values = query, queryables, key, body, qos, timeout, local, budget, timestamp_stack
+    return tuple.__new__(QueryReceived, values)
+
+
 class ReplyReceived(NamedTuple):
     """One answer to a query, or to a liveliness query, of a session.
 
@@ -111,6 +129,18 @@ class ReplyReceived(NamedTuple):
     responder: ResponderId | None
     qos: QoS
     timestamp_stack: TimestampStack | None = None
+
+
+def reply_of(  # noqa: PLR0917 # as the fields of the tuple
+    query: int,
+    key: str,
+    body: Put | Del | Err,
+    responder: ResponderId | None,
+    qos: QoS,
+    timestamp_stack: TimestampStack | None,
+) -> ReplyReceived:
+    """A ReplyReceived, in half the time."""
+    return tuple.__new__(ReplyReceived, (query, key, body, responder, qos, timestamp_stack))
 
 
 class QueryFinished(NamedTuple):

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 __all__ = ["PubSub", "Route", "unfiltered"]
 
+_REMOTE: Final = Locality.REMOTE
+_LOCAL: Final = Locality.SESSION_LOCAL
+
 
 class Route(NamedTuple):
     """Where samples of one source on one key go."""
@@ -97,9 +100,9 @@ class PubSub:
             validate(key)
             route = self.route(session, key)
         subscribers: tuple[int, ...] = ()
-        if destination is not Locality.REMOTE:
+        if destination is not _REMOTE:
             subscribers = route.own
-        if destination is not Locality.SESSION_LOCAL:
+        if destination is not _LOCAL:
             subscribers += route.others
             if route.remote:
                 self._forward(route, body, qos, timestamp_stack, reliable)

@@ -14,12 +14,12 @@ from zenwire.errors import ZError
 from zenwire.keyexpr import intersects, validate
 from zenwire.routing.consolidation import Consolidation, parameter_names
 from zenwire.routing.faces import Face, Locality
-from zenwire.routing.outputs import QueryFinished, QueryReceived, ReplyReceived
+from zenwire.routing.outputs import QueryFinished, QueryReceived, ReplyReceived, query_of, reply_of
 from zenwire.routing.prepared import QUERY_TIMEOUT, Prepared
 from zenwire.wire.data import Del, Err, Put, Query, Reply
 from zenwire.wire.encoding import Encoding
 from zenwire.wire.network import Request, Response, ResponseFinal
-from zenwire.wire.repeat import request_of
+from zenwire.wire.repeat import request_of, with_reply
 from zenwire.wire.structs import ResponderId
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["Queries", "timeout_error"]
 
 _TIMEOUT: Final = b"Timeout"
+_PLAIN: Final = Reply(body=Put(payload=b""))
+_REMOTE: Final = Locality.REMOTE
 
 
 def timeout_error(query: int, qos: QoS) -> ReplyReceived:
@@ -209,7 +211,7 @@ class Queries:
             face, number, key, message, deadline=deadline, anyke=anyke, size=size, node_id=node_id
         )
         face.asking += size
-        self._start(pending, self.targets.plan(src, key, message.target, Locality.REMOTE))
+        self._start(pending, self.targets.plan(src, key, message.target, _REMOTE))
 
     def response(self, face: Face, message: Response) -> None:
         """A face answers."""
@@ -235,7 +237,8 @@ class Queries:
 
     def response_final(self, face: Face, message: ResponseFinal) -> None:
         """A face has answered."""
-        branch = self._forwarded.get(face, {}).get(message.request_id)
+        forwarded = self._forwarded.get(face)
+        branch = None if forwarded is None else forwarded.get(message.request_id)
         if branch is None:
             self._state.counters.unknown_request += 1
         else:
@@ -270,7 +273,7 @@ class Queries:
                 f"a reply on {key!r} does not answer a query on {pending.key!r}; "
                 "the asker must say `_anyke` to get replies on other keys"
             )
-        self._answer(pending, key, Reply(body=body), responder, timestamp_stack)
+        self._answer(pending, key, with_reply(_PLAIN, body), responder, timestamp_stack)
         return True
 
     def asker(self, query: int) -> Face | None:
@@ -284,7 +287,9 @@ class Queries:
         if branch is None or branch.face is not session:
             return
         open_ = branch.open
-        if queryable in open_:
+        if len(open_) == 1 and open_[0] == queryable:
+            branch.open = open_ = ()
+        elif queryable in open_:
             branch.open = open_ = tuple([one for one in open_ if one != queryable])
         if not open_:
             self._end(branch)
@@ -330,13 +335,14 @@ class Queries:
             self._finish(pending)
 
     def _schedule(self, pending: Pending) -> None:
-        if len(self._deadlines) > 2 * self._live + 64:
+        deadlines = self._deadlines
+        if len(deadlines) > 2 * self._live + 64:
             # Most of them are done long before their time.
-            self._deadlines = [entry for entry in self._deadlines if not entry[2].done]
-            heapq.heapify(self._deadlines)
+            self._deadlines = deadlines = [entry for entry in deadlines if not entry[2].done]
+            heapq.heapify(deadlines)
         self._serial += 1
-        heapq.heappush(self._deadlines, (pending.deadline, self._serial, pending))
-        if self._deadlines[0][2] is pending:
+        heapq.heappush(deadlines, (pending.deadline, self._serial, pending))
+        if deadlines[0][2] is pending:
             self._state.sooner = True
 
     def _serve(self, pending: Pending, session: Face, queryables: tuple[int, ...]) -> QueryReceived:
@@ -345,16 +351,16 @@ class Queries:
         pending.branches[session, query] = branch
         self._answering[query] = branch
         message = pending.message
-        return QueryReceived(
-            query=query,
-            queryables=queryables,
-            key=pending.key,
-            body=message.body,
-            qos=message.qos,
-            timeout=message.timeout,
-            local=session is pending.origin,
-            budget=message.budget,
-            timestamp_stack=message.timestamp_stack,
+        return query_of(
+            query,
+            queryables,
+            pending.key,
+            message.body,
+            message.qos,
+            message.timeout,
+            session is pending.origin,
+            message.budget,
+            message.timestamp_stack,
         )
 
     def _forward(self, pending: Pending, face: Face) -> None:
@@ -393,7 +399,7 @@ class Queries:
                 self._finish(pending)
             return
         inner = body.body if isinstance(body, Reply) else body
-        reply = ReplyReceived(pending.request_id, key, inner, responder, qos, timestamp_stack)
+        reply = reply_of(pending.request_id, key, inner, responder, qos, timestamp_stack)
         self._state.outputs += pending.consolidation.receive(reply)
 
     def _end(self, branch: Branch) -> None:
@@ -433,17 +439,20 @@ class Queries:
             self._forget(branch)
 
     def _settle(self, pending: Pending) -> None:
+        origin = pending.origin
         pending.done = True
-        pending.origin.asking -= pending.size
+        origin.asking -= pending.size
         self._live -= 1
-        self._asked.get(pending.origin, {}).pop(pending.request_id, None)
+        asked = self._asked.get(origin)
+        if asked is not None:
+            asked.pop(pending.request_id, None)
 
     def _forget(self, branch: Branch) -> None:
-        branch.pending.branches.pop((branch.face, branch.id), None)
-        if branch.face.local:
-            self._answering.pop(branch.id, None)
-        else:
-            self._forwarded.get(branch.face, {}).pop(branch.id, None)
+        face, id = branch.face, branch.id
+        branch.pending.branches.pop((face, id), None)
+        others = self._answering if face.local else self._forwarded.get(face)
+        if others is not None:
+            others.pop(id, None)
 
     def _send_final(self, face: Face, message: Request) -> None:
         self._state.send(face, self._prepared.final(message.request_id, message.qos))

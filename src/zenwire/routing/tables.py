@@ -212,8 +212,8 @@ class Tables:
         kind = type(message)
         if kind is Push:
             core.pubsub.receive(face, message, reliable)  # type: ignore[arg-type] # just looked up
-        elif isinstance(message, Declare):
-            self._declare(face, message)
+        elif kind is Declare:
+            self._declare(face, message)  # type: ignore[arg-type]
         elif face.relation.multicast:
             core.state.counters.ignored_declaration += 1
         elif kind is Response:

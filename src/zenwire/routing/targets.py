@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from zenwire.keyexpr import includes
 from zenwire.routing.declarations import Change, Declarations, Kind
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from zenwire.routing.upstream import Upstream
 
 __all__ = ["Plan", "Targets"]
+
+# Enumerations are slow to look up, and to hash.
+_REMOTE: Final = Locality.REMOTE
+_LOCAL: Final = Locality.SESSION_LOCAL
 
 
 @dataclass(slots=True)
@@ -75,9 +79,8 @@ class Targets:
         """Where a query of this face goes. The key is canonical."""
         if self._generation != self._state.generation:
             self._refresh()
-        own = destination is not Locality.REMOTE
-        others = destination is not Locality.SESSION_LOCAL
-        # Enumerations are slow to hash.
+        own = destination is not _REMOTE
+        others = destination is not _LOCAL
         name = origin, key, int(target), own, others
         plan = self._plans.get(name)
         if plan is None:

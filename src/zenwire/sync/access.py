@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
+from zenwire import process
 from zenwire.errors import ForkedSession, SessionClosed
 from zenwire.sync.thread import Lane
 
@@ -30,11 +30,11 @@ class Access:
     @property
     def usable(self) -> bool:
         """Whether `check` would not raise."""
-        return not self.inner.is_closed() and os.getpid() == self.loop.pid
+        return not self.inner.is_closed() and process.pid == self.loop.pid
 
     def check(self, what: str) -> None:
         """Raise, if ``what`` cannot be done any more."""
-        if os.getpid() != self.loop.pid:
+        if process.pid != self.loop.pid:
             raise ForkedSession(what, self.loop.pid)
         if self.inner.is_closed():
             raise SessionClosed(what)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import os
 from _thread import allocate_lock
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, cast
 
+from zenwire import process
 from zenwire.api.channel import NOTHING, Channel
 from zenwire.api.columnar import Columnar
 from zenwire.api.handlers import DEFAULT_CAPACITY as _DEFAULT_CAPACITY
@@ -75,7 +75,7 @@ class Handler(Generic[T]):
 
     def recv(self) -> T:
         """The next item, when there is one. Raises ChannelClosed at the end."""
-        if os.getpid() != self._loop.pid:
+        if process.pid != self._loop.pid:
             raise ForkedSession("recv", self._loop.pid)
         item = self._channel.take(None)
         while item is NOTHING:

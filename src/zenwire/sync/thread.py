@@ -22,6 +22,7 @@ from collections.abc import Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
+from zenwire import process
 from zenwire.api.pump import goes_on
 from zenwire.errors import ForkedSession, ZError
 
@@ -232,7 +233,7 @@ class Loop:
     """An event loop in a thread of its own."""
 
     def __init__(self) -> None:
-        self.pid = os.getpid()
+        self.pid = process.pid
         self.closers: dict[int, Callable[[], Coroutine[Any, Any, None]]] = {}
         """By the id of what they close, when the program ends."""
         self._loop = asyncio.new_event_loop()
@@ -255,7 +256,7 @@ class Loop:
 
     def check(self, what: str) -> None:
         """Raise in a forked child, and when the program ends."""
-        if os.getpid() != self.pid:
+        if process.pid != self.pid:
             raise ForkedSession(what, self.pid)
         if self._over:
             raise ZError(f"{what}: the program ends, there is no network any more")
@@ -317,7 +318,7 @@ class Loop:
 
     def later(self, make: Callable[[], Coroutine[Any, Any, Any]]) -> None:
         """As ``post``, from wherever the garbage collector runs: nothing here takes a lock."""
-        if os.getpid() == self.pid and not self._over:
+        if process.pid == self.pid and not self._over:
             self.post(partial(self._make, make))
 
     def _wake(self, call: Callable[..., None], *args: Any) -> None:
@@ -421,7 +422,7 @@ class Loop:
 
     def stop(self) -> None:
         """Close what is open, for a while, and end the thread."""
-        if self._over or os.getpid() != self.pid:
+        if self._over or process.pid != self.pid:
             return
         with contextlib.suppress(ZError):
             self.run(self._close(), task=True)

@@ -7,12 +7,12 @@ and one that takes long, or waits, or calls the session again is in nobody's way
 from __future__ import annotations
 
 import inspect
-import os
 import threading
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
 
+from zenwire import process
 from zenwire.api.channel import NOTHING, Channel
 from zenwire.api.handlers import Callback, report
 from zenwire.errors import ChannelClosed
@@ -171,7 +171,7 @@ _workers: tuple[int, Workers] | None = None
 def workers() -> Workers:
     """Those of this process: a forked child has none of its parent's."""
     global _workers  # noqa: PLW0603 # one for each process
-    pid, found = os.getpid(), _workers
+    pid, found = process.pid, _workers
     if found is None or found[0] != pid:
         # Two that are made at the same time are no matter: both work.
         found = _workers = pid, Workers()

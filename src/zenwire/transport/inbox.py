@@ -100,7 +100,10 @@ class Inbox:
         newest = lanes.newest[at]
         sn = newest.last + 1 & newest.mask
         messages = self.known.read(data, sn, start)
-        if messages is None or lanes.ended[at] or lanes.reassembly[at].unfinished:
+        if messages is None or lanes.ended[at]:
+            return None
+        reassembly = lanes.reassembly
+        if at in reassembly and reassembly[at].unfinished:
             return None
         newest.last = sn
         stats.rx_frames += 1

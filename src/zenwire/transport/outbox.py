@@ -8,6 +8,7 @@ FRAMEs of several priorities; a FRAGMENT fills the rest of its batch.
 from __future__ import annotations
 
 from collections import deque
+from functools import cache
 from typing import Final
 
 from zenwire.transport.codec import QOS, fragment_head, message_sizes
@@ -54,6 +55,12 @@ class _Batch:
         self.left -= len(part)
 
 
+@cache
+def _longest_head(mask: int) -> int:
+    """Bytes before the messages of a FRAME whose number and priority take most room."""
+    return len(FrameHeads(Priority.BACKGROUND, True).head(mask))
+
+
 class Outbox:
     """What waits to be sent over one link.
 
@@ -96,13 +103,13 @@ class Outbox:
         self._counters = counters
         self._stats = stats
         self._room = room
-        self.packing = room - len(FrameHeads(Priority.BACKGROUND, True).head(counters.mask))
+        self.packing = room - _longest_head(counters.mask)
         """How many bytes of messages fit a batch of any lane, whatever its number."""
         self._qos = qos
         self.marked = marked
         self.batching = batching
         self._capacity = [n * room for n in queue_batches]
-        self._queues: tuple[deque[Queued | Run], ...] = tuple(deque() for _ in _PRIORITIES)
+        self._queues: tuple[deque[Queued | Run], ...] = tuple([deque() for _ in _PRIORITIES])
         self._queued = 0
         """How many runs and messages are in all queues."""
         self._newest = Priority.DATA
@@ -345,7 +352,7 @@ class Outbox:
         if size > self._room:
             return b""
         # As ``_taken``, for what needs no looking.
-        next_[to.at] = sn + 1 & self._counters.mask
+        next_[to.at] = sn = sn + 1 & self._counters.mask
         self._queues[priority].clear()
         self._queued = 0
         self._open[priority] = None

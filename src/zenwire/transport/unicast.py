@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from zenwire.errors import DecodeError
 from zenwire.transport.bare import BareOutbox
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 __all__ = ["Unicast"]
 
 _DEFAULT_QOS = QoS()
+_OPEN: Final = State.OPEN
+"""Looked up once: of an enumeration that costs as much as a call, and there is one per message."""
 
 
 class Unicast:
@@ -122,7 +124,7 @@ class Unicast:
         self.steady = False
         if self._events:
             return float("-inf")
-        if self.state is not State.OPEN:
+        if self.state is not _OPEN:
             return self._ends
         assert self.peer is not None
         due = self._heard + self.peer.lease
@@ -152,7 +154,7 @@ class Unicast:
         inbox = self._inbox
         if inbox is None or self.reader is not read_batch or self._events:
             return None
-        start = self._unwrap.lone(data) if self.state is State.OPEN else None
+        start = self._unwrap.lone(data) if self.state is _OPEN else None
         if start is None or (lone := inbox.lone(data, start)) is None:
             return None
         stats = self.stats
@@ -165,7 +167,7 @@ class Unicast:
         """Bytes came: a piece of a stream, cut anywhere, or one datagram."""
         self.stats.rx_bytes += len(data)
         events = self._take_events()
-        if self.state is not State.OPEN and self.closed:
+        if self.state is not _OPEN and self.closed:
             return events
         self._heard = now
         try:
@@ -174,7 +176,7 @@ class Unicast:
                     break
         except DecodeError as e:
             # In an open session the reference ends the link without a word, so do we.
-            refusal = None if self.state is State.OPEN else CloseReason.INVALID
+            refusal = None if self.state is _OPEN else CloseReason.INVALID
             self._end(events, str(e), refusal)
         except RefusedError as e:
             self._end(events, e.text, e.reason)
@@ -192,7 +194,7 @@ class Unicast:
         many, fresh = len(data), len(data) if fresh is None else fresh
         self.stats.rx_bytes += fresh
         plain = self.reader is read_batch and not framing.compression
-        if bursts is None or inbox is None or not plain or self.state is not State.OPEN:
+        if bursts is None or inbox is None or not plain or self.state is not _OPEN:
             self.stats.rx_bytes -= many
             return self.receive(bytes(data), now), many
         events = self._take_events()
@@ -221,7 +223,7 @@ class Unicast:
     def _batch(self, content: bytes, now: float, events: list[Event]) -> bool:
         """Whether it goes on after this batch."""
         self.stats.rx_batches += 1
-        if self.state is not State.OPEN:
+        if self.state is not _OPEN:
             self._handshake(content, now, events)
         elif not content:
             self.stats.rx_ignored += 1
@@ -243,7 +245,7 @@ class Unicast:
                     events.append(item)
             if fault is not None:
                 self._end(events, fault, None)
-        return self.state is State.OPEN or not self.closed
+        return self.state is _OPEN or not self.closed
 
     def _bare(self, content: bytes, events: list[Event]) -> None:
         message = bare_message(content)
@@ -324,7 +326,7 @@ class Unicast:
 
         ``retry`` is the Full that the same message got before. Raises EncodeError.
         """
-        if self.state is not State.OPEN:
+        if self.state is not _OPEN:
             return self._drop(Cause.NOT_OPEN, count_of(message))
         outbox, kind = self._outbox, type(message)
         assert outbox is not None
@@ -363,7 +365,7 @@ class Unicast:
     def lane(self, priority: Priority, reliable: bool) -> Lane | None:
         """Where messages may be added without ``send``; None in low latency, or if it is over."""
         outbox = self._outbox
-        if self.state is not State.OPEN or not isinstance(outbox, Outbox):
+        if self.state is not _OPEN or not isinstance(outbox, Outbox):
             return None
         return outbox.lane(outbox.lane_priority(priority), reliable)
 
@@ -373,7 +375,7 @@ class Unicast:
         Only a stream takes them, where nothing waits. ``went`` is told of what was written.
         """
         outbox, prefix = self._outbox, self._prefix
-        if self.state is not State.OPEN or not prefix or self._ready or self._congestion.waiting:
+        if self.state is not _OPEN or not prefix or self._ready or self._congestion.waiting:
             return None
         if not isinstance(outbox, Outbox):
             return None
@@ -407,7 +409,7 @@ class Unicast:
                 data = self._framing.wrap(data)
             if self._congestion.waiting:
                 self._relieve()
-            self.drained = self.state is State.OPEN and self._outbox.empty
+            self.drained = self.state is _OPEN and self._outbox.empty
         self._sent = now
         self.stats.tx_bytes += len(data)
         self.stats.tx_batches += 1
@@ -439,7 +441,7 @@ class Unicast:
             elif self.state is not State.CLOSED:
                 self.late = True
                 self._end(events, "the handshake took too long", None)
-        elif self.state is State.OPEN:
+        elif self.state is _OPEN:
             assert self.peer is not None
             blocked = self._congestion.deadline
             if now >= self._heard + self.peer.lease:

@@ -39,6 +39,7 @@ __all__ = [
     "sized",
     "with_body",
     "with_payload",
+    "with_reply",
     "with_timestamp",
 ]
 
@@ -77,6 +78,8 @@ with_body: Final[Callable[[Push, Any], Push]] = _replacer(Push, "body")
 """The same publication of something else."""
 with_payload: Final[Callable[[Put, bytes], Put]] = _replacer(Put, "payload")
 """The same PUT of another value."""
+with_reply: Final[Callable[[Reply, Any], Reply]] = _replacer(Reply, "body")
+"""The same reply of something else."""
 with_timestamp: Final[Callable[[Put, Any], Put]] = _replacer(Put, "timestamp")
 """The same PUT with another time."""
 request_of: Final[Callable[[Request, int, Any], Request]] = _replacer(Request, "request_id", "key")
