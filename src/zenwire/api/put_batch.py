@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from zenwire.api.values import Encoding
 from zenwire.routing import Locality
 from zenwire.transport import Packed
+from zenwire.transport.sequence import lane
 from zenwire.wire.values import QoS, WireExpr
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from zenwire.api.core import Core
     from zenwire.columns import publish
+    from zenwire.columns.write import Publications
     from zenwire.routing import Face
     from zenwire.routing.pubsub import Route
 
@@ -140,16 +142,46 @@ class _Writing:
             if not len(mine):
                 continue
             wanted[mine] = True
-            queue = node.queue(face)
-            packing = 0 if queue is None else queue.packing
             those = rows.publications(mine, exprs, qos)
-            for piece in self._packer.pack(those, qos, packing or _PACKING):
-                packed = Packed(piece.data, piece.end - piece.start, qos)
+            done = 0
+            while (done := await self._straight(those, done, face, qos, reliable)) < those.count:
                 core.check("put_batch")
+                queue = node.queue(face)
+                packing = 0 if queue is None else queue.packing
+                piece = self._packer.pack(those, done, qos, packing or _PACKING)
+                packed = Packed(piece.data, piece.end - piece.start, qos)
                 if not await self._queue(face, packed, reliable):
                     lost[mine[piece.start : piece.end]] = True
                 for at in packed.refused:
                     lost[mine[piece.start + at]] = True
+                done = piece.end
+
+    async def _straight(
+        self, rows: Publications, done: int, face: Face, qos: QoS, reliable: bool
+    ) -> int:
+        """Write rows past the queues, as long as nothing is in them. Gives where that ended."""
+        node, packer = self._core.node, self._packer
+        node.catch_up()
+        while done < rows.count:
+            self._core.check("put_batch")
+            neighbour = node.neighbours.get(face)
+            carrier = None if neighbour is None or node.tap is not None else neighbour.free
+            if neighbour is None or carrier is None:
+                break
+            straight = carrier.machine.straight(qos.priority, reliable)
+            if straight is None or straight.at != lane(qos.priority, reliable):
+                break
+            made = packer.batches(rows, done, straight, qos, reliable)
+            if not made.messages:
+                break
+            carrier.write(straight, made.data, made.batches, made.messages)
+            done += made.messages
+            if not carrier.link.writable:
+                # After that what comes next waits, or is dropped, in the queues, by their rules.
+                await carrier.drain(neighbour.patience(qos, reliable))
+            if carrier.link.unsent:
+                packer.lent()
+        return done
 
     async def _queue(self, face: Face, packed: Packed, reliable: bool) -> bool:
         """Whether there was room for them, perhaps after a while."""

@@ -142,7 +142,11 @@ class StreamLink(Link, asyncio.BufferedProtocol):
         if self._closing:
             stream.abort()
             return
-        stream.set_write_buffer_limits(HIGH_WATER, LOW_WATER)
+        if stream.get_extra_info("ssl_object") is None:
+            # What the system does not take waits in queues, where it has a priority.
+            stream.set_write_buffer_limits(0)
+        else:
+            stream.set_write_buffer_limits(HIGH_WATER, LOW_WATER)
         try:
             self._describe(self)
             self.ready()

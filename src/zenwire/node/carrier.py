@@ -95,7 +95,7 @@ class Carrier:
         self.flushing = False
         """Whoever made it so flushes in a moment."""
         self.on_drained: list[Callable[[], None]] = []
-        """Called once, when the link is writable again."""
+        """Called once, when the link is writable again, or over."""
         self._written = float("-inf")
         self._held = 0
         self._rest: list[Event] = []
@@ -223,6 +223,8 @@ class Carrier:
             self._say(events)
         self._on_end(self)
         self.over.set()
+        while self.on_drained:
+            self.on_drained.pop()()
 
     # What goes out.
 
@@ -275,6 +277,22 @@ class Carrier:
         self.link.write(data)
         self._written = now = self._time()
         self.machine.went(straight, batches, messages, len(data), now)
+
+    def drain(self, seconds: float) -> asyncio.Future[None]:
+        """Done when the link is writable again, or over, or after so many seconds."""
+        done: asyncio.Future[None] = self._loop.create_future()
+
+        def settle() -> None:
+            timer.cancel()
+            if not done.done():
+                done.set_result(None)
+
+        timer = self._loop.call_later(seconds, settle)
+        if self.link.writable or self.ended:
+            settle()
+        else:
+            self.on_drained.append(settle)
+        return done
 
     @property
     def _last_words(self) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from zenwire.errors import EncodeError
 from zenwire.node.clock import time_of
 from zenwire.transport import ACCEPTED, Cause, Dropped, Full, Packed, Stats, Then, count_of
-from zenwire.wire.values import CongestionControl, Priority
+from zenwire.wire.values import CongestionControl, Priority, QoS
 
 if TYPE_CHECKING:
     from zenwire.node.carrier import Carrier
@@ -28,6 +28,10 @@ WAITING_MAX: Final = 131_072
 
 Twice as many as another may have declarations: it is told of all of them at once, and of their end.
 """
+
+
+_PATIENCE: Final = 0.05
+"""Seconds that whoever writes past the queues waits for a link, at most."""
 
 
 class Waiting:
@@ -280,6 +284,19 @@ class Neighbour(Queue):
             if not carrier.flushing:
                 carrier.flush_soon()
         return None
+
+    @property
+    def free(self) -> Carrier | None:
+        """Its only link, if that takes what is written past the queues."""
+        if not self.direct or self.size or len(self.carriers) != 1:
+            return None
+        carrier = self.carriers[0]
+        return carrier if carrier.link.writable and not carrier.ended else None
+
+    def patience(self, qos: QoS, reliable: bool) -> float:
+        """Seconds for a link that is full, before what comes next goes to the queues."""
+        drops = not reliable or qos.congestion_control is CongestionControl.DROP
+        return self.wait_before_drop if drops else _PATIENCE
 
     def flush(self) -> None:
         for carrier in list(self.carriers):

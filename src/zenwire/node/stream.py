@@ -143,6 +143,11 @@ class Stream:
             self._count(run.count)
             run = lane.renew()
             left = run.left - self._need
+            if left < 0 and not self._neighbour.size:  # type: ignore[union-attr] # it has the lane
+                # Room may be a write away.
+                self._carrier.flush()  # type: ignore[union-attr] # as above
+                run = lane.run
+                left = run.left - self._need
         if left < 0 or self._neighbour.size:  # type: ignore[union-attr] # it has the lane
             return False
         if not run.count:

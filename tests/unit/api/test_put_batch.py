@@ -405,6 +405,43 @@ def test_rows_wait_for_room_and_memory_is_bounded() -> None:
     run(scenario())
 
 
+def test_puts_go_between_what_is_written_at_once() -> None:
+    """Whole batches go past the queues; what is in these meanwhile is numbered after them."""
+
+    async def scenario() -> None:
+        rows, others = 200_000, 500
+        async with two() as (here, there):
+            got: dict[str, list[bytes]] = {"m/rows": [], "m/other": []}
+
+            def keep(sample: aio.Sample) -> None:
+                got[str(sample.key_expr)].append(sample.payload.to_bytes())
+
+            async def put() -> None:
+                for n in range(others):
+                    await here.put("m/other", b"%d" % n, congestion_control=BLOCK)
+                    await asyncio.sleep(0)
+
+            async with there.declare_subscriber("m/*", keep):
+                await matched(here, "m/rows")
+                (carrier,) = next(iter(there.core.node.neighbours.values())).carriers
+                values = [b"%0100d" % n for n in range(rows)]
+                table = pa.table({"key": ["m/rows"] * rows, "payload": values})
+                carrier.link.pause()
+                writing = asyncio.create_task(here.put_batch(table, congestion_control=BLOCK))
+                putting = asyncio.create_task(put())
+                (out,) = next(iter(here.core.node.neighbours.values())).carriers
+                await until(lambda: not out.link.writable)
+                carrier.link.resume()
+                assert await writing == Written(rows, rows, 0)
+                await putting
+                await until(lambda: sum(map(len, got.values())) == rows + others)
+            assert got == {"m/rows": values, "m/other": [b"%d" % n for n in range(others)]}
+            (neighbour,) = there.info.stats().neighbours
+            assert neighbour.transport.rx_missing == 0
+
+    run(scenario())
+
+
 def test_rows_without_room_are_dropped_and_counted() -> None:
     async def scenario() -> None:
         async with two() as (here, there), there.declare_subscriber("d"):

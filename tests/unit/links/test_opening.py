@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.links.ends import Ends, listening, pair
-from zenwire.links import HIGH_WATER, LinkError, connect, listen
+from zenwire.links import LinkError, connect, listen
 from zenwire.wire.locator import Locator
 
 STREAMS = ["tcp", "tcp6", "tls", "mtls", "unixsock-stream", "memory"]
@@ -90,7 +90,7 @@ def test_large_data_waits_for_a_reader_that_is_slow(where: tuple[str, str]) -> N
                 here.link.write(data)
                 sent += len(data)
                 await asyncio.sleep(0)
-            assert sent >= HIGH_WATER
+            assert sent > len(data)
             assert here.drains == 0
             # What the system and TLS buffer is not ours to bound; that it stops is.
             assert len(there.data) <= sent
