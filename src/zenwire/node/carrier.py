@@ -138,13 +138,15 @@ class Carrier:
         They are the link's: when this returns, it uses their place for others.
         """
         plane, size, stats = self.plane, len(data), self.machine.stats
+        before, done = stats.rx_messages, size
         if plane is None or (size < self._enough and not plane.always):
             stats.rx_bytes -= size - fresh
             self.received(bytes(data))
+            if size >= _AT_LEAST:
+                self._learn(size, stats.rx_messages - before)
             if self._patient and self._time() < self._patient:
                 self._take_a_rest()
             return size
-        before, done = stats.rx_messages, size
         bursts = None if self.machine.expands or self._behind else plane.bursts()
         if bursts is None:
             stats.rx_bytes -= size - fresh
@@ -152,10 +154,12 @@ class Carrier:
             plane.missed(stats.rx_messages - before)
         else:
             done = self._burst(plane, bursts, data, fresh)
-        # As many messages as were worth it this time, of the size they had.
-        messages = stats.rx_messages - before
-        self._enough = max(_AT_LEAST, ENOUGH * done // messages) if messages else _AT_LEAST
+        self._learn(done, stats.rx_messages - before)
         return done
+
+    def _learn(self, size: int, messages: int) -> None:
+        """How many bytes are as many messages as are worth it, of the size that these had."""
+        self._enough = max(_AT_LEAST, ENOUGH * size // messages) if messages else _AT_LEAST
 
     def _burst(self, plane: Plane, bursts: Bursts, data: memoryview, fresh: int) -> int:
         machine = self.machine

@@ -56,6 +56,29 @@ def test_a_channel_treats_many_as_one_by_one(overflow: Overflow, size: Any) -> N
     assert lost[1][-1] == "late"
 
 
+def test_large_messages_do_not_decide_how_small_ones_are_read() -> None:
+    async def scenario() -> None:
+        port = free_port()
+        block = aio.CongestionControl.BLOCK
+        async with (
+            aio.open(config(listen=port)) as there,
+            aio.open(config(connect=port)) as here,
+            there.declare_subscriber("k", aio.FifoChannel(10_000)) as subscriber,
+            here.declare_publisher("k", congestion_control=block) as publisher,
+        ):
+            await until(lambda: publisher.matching_status.matching)
+            (carrier,) = next(iter(there.core.node.neighbours.values())).carriers
+            # As after a read with one message in it.
+            carrier._enough = 1_000_000
+            for _ in range(5_000):
+                await publisher.put(bytes(100))
+            for _ in range(5_000):
+                await subscriber.recv()
+            assert carrier._enough < 10_000
+
+    run(scenario())
+
+
 def burst(raw: Raw, count: int) -> bytes:
     talk = Talk("burst", raw.first_sn, raw.mask)
     return stream_of([talk.aliases(), encode_batch([talk.frame(), *puts(0, count)])])
