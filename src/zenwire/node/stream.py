@@ -204,6 +204,10 @@ class Stream:
             run.by = None
             if run.left < need and run.count:
                 run = lane.renew()
+                if run.left < need and not neighbour.size:
+                    # Room may be a write away.
+                    self._carrier.flush()  # type: ignore[union-attr] # it has the lane
+                    run = lane.run
             fit = 0 if neighbour.size else run.left // need
             if fit <= 0:
                 fit = neighbour.session.packing // need
