@@ -98,13 +98,12 @@ class Repeats:
         self._core = core
         self._known: dict[IntoKeyExpr, Repeated] = {}
 
-    def find(
+    def find(  # noqa: PLR0917 # names cost time, and this is called for each put
         self,
         key_expr: IntoKeyExpr,
         encoding: Encoding | str | None,
         congestion_control: CongestionControl | None,
         priority: Priority | None,
-        *,
         express: bool | None,
         reliability: Reliability | None,
     ) -> Repeated | None:

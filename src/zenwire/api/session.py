@@ -163,8 +163,8 @@ class Session:
                 encoding,
                 congestion_control,
                 priority,
-                express=express,
-                reliability=reliability,
+                express,
+                reliability,
             )
             stream = None if same is None else same.stream
             if stream is not None and stream.put(payload):

@@ -174,8 +174,8 @@ class Session(Asking):
                 encoding,
                 congestion_control,
                 priority,
-                express=express,
-                reliability=reliability,
+                express,
+                reliability,
             )
             if same is not None:
                 self._put(same, payload)
