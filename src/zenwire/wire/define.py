@@ -21,6 +21,7 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cache
 from typing import Any, TypeVar, cast, dataclass_transform, overload
 
 from zenwire.wire.kinds import U8, Bits, ExtEncoding, FlaggedKind, Kind, Z, u8
@@ -35,6 +36,7 @@ __all__ = [
     "Unknown",
     "Word",
     "bits",
+    "blank_of",
     "boolean",
     "ext",
     "field",
@@ -214,6 +216,19 @@ def spec_of(cls: type) -> Spec:
     if spec is None:
         raise TypeError(f"{cls.__name__} is not a message or struct of the protocol")
     return spec
+
+
+@cache
+def blank_of(cls: type) -> type:
+    """What becomes one of a message or struct class when all fields are set: ``__class__`` then.
+
+    A frozen dataclass sets its fields by calls. A class with the same slots that is not frozen
+    has them set in a third of the time, and its objects may be declared to be of the other one.
+    """
+    slots = tuple(f.name for f in spec_of(cls).fields)
+    blank = type(cls.__name__, (), {"__slots__": slots})
+    blank().__class__ = cls  # raises TypeError if they differ in more than that
+    return blank
 
 
 def messages(scope: str) -> tuple[Spec, ...]:

@@ -18,7 +18,7 @@ from zenwire.wire import structs as s
 from zenwire.wire.batch import BatchMessage, decode_batch, walk
 from zenwire.wire.buffer import Reader, Writer
 from zenwire.wire.data import Put, Reply
-from zenwire.wire.define import spec_of
+from zenwire.wire.define import blank_of, spec_of
 from zenwire.wire.network import NetworkMessage, Push, Request, Response, ResponseFinal
 from zenwire.wire.objects import encode
 from zenwire.wire.structs import Timestamp
@@ -62,13 +62,12 @@ _OTHER_TIME: Final = Timestamp(time=0x0123_4567_89AB_CDEF, id=ZenohId(bytes(rang
 
 def _replacer(cls: type, *others: str) -> Callable[..., Any]:
     """A function that copies a message but for some fields."""
-    names: dict[str, Any] = {"new": object.__new__, "cls": cls}
-    lines = [f"def replace(old, {', '.join(others)}):", "    made = new(cls)"]
+    names: dict[str, Any] = {"blank": blank_of(cls), "cls": cls}
+    lines = [f"def replace(old, {', '.join(others)}):", "    made = blank()"]
     for field in spec_of(cls).fields:
-        names[f"set_{field.name}"] = getattr(cls, field.name).__set__
         value = field.name if field.name in others else f"old.{field.name}"
-        lines.append(f"    set_{field.name}(made, {value})")
-    lines.append("    return made")
+        lines.append(f"    made.{field.name} = {value}")
+    lines += ["    made.__class__ = cls", "    return made"]
     exec("\n".join(lines), names)  # noqa: S102 - the text is made of definitions, not of input
     made: Callable[..., Any] = names["replace"]
     return made
@@ -152,21 +151,20 @@ class FrameHeads(Counted):
 def _maker(outer: type, *inner: type) -> Callable[..., Any]:
     """A function that copies a message, and what is in its body, but for what varies in them."""
     varies = {"request_id": "number", "timestamp": "time", "payload": "payload"}
-    names: dict[str, Any] = {"new": object.__new__}
+    names: dict[str, Any] = {}
     lines = ["def make(old, number, time, payload):"]
     lines += [f"    old{n} = old{n - 1 or ''}.body" for n in range(1, len(inner) + 1)]
     for depth, cls in reversed(list(enumerate((outer, *inner)))):
-        names[f"cls{depth}"] = cls
-        lines.append(f"    made{depth} = new(cls{depth})")
+        names |= {f"cls{depth}": cls, f"blank{depth}": blank_of(cls)}
+        lines.append(f"    made{depth} = blank{depth}()")
         for field in spec_of(cls).fields:
-            setter = f"set{depth}_{field.name}"
-            names[setter] = getattr(cls, field.name).__set__
             value = f"old{depth or ''}.{field.name}"
             if field.name == "body" and depth < len(inner):
                 value = f"made{depth + 1}"
             elif cls is Put or field.name == "request_id":
                 value = varies.get(field.name, value)
-            lines.append(f"    {setter}(made{depth}, {value})")
+            lines.append(f"    made{depth}.{field.name} = {value}")
+        lines.append(f"    made{depth}.__class__ = cls{depth}")
     lines.append("    return made0")
     exec("\n".join(lines), names)  # noqa: S102 - the text is made of definitions, not of input
     made: Callable[..., Any] = names["make"]

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from zenwire.errors import DecodeError, EncodeError, Fault
 from zenwire.wire.buffer import Reader, Writer
-from zenwire.wire.define import BitsField, Ext, Plain, Spec, Unknown, Word
+from zenwire.wire.define import BitsField, Ext, Plain, Spec, Unknown, Word, blank_of
 from zenwire.wire.kinds import ExtEncoding, FlaggedKind, Kind
 from zenwire.wire.limits import EXTENSION_BODY_MAX, EXTENSIONS_MAX
 from zenwire.wire.values import UnknownExt
@@ -94,15 +94,12 @@ def reader_of(spec: Spec) -> Read:
         "    if not e.message:",
         "        e.message = NAME",
         "    raise",
-        "made = new(cls)",
+        "made = blank()",
     )
     # What was read is valid: filling the slots skips a frozen dataclass's slow __init__.
-    s.names |= {"new": object.__new__, "cls": spec.cls}
-    for f in fields:
-        v = places[f.name]
-        s.name(getattr(spec.cls, f.name).__set__, f"set_{v}")
-        s.add(1, f"set_{v}(made, {v})")
-    s.add(1, "return made")
+    s.names |= {"blank": blank_of(spec.cls), "cls": spec.cls}
+    s.add(1, *(f"made.{f.name} = {places[f.name]}" for f in fields))
+    s.add(1, "made.__class__ = cls", "return made")
     read: Read = s.function("read", spec)
     return read
 
