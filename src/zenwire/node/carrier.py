@@ -24,7 +24,7 @@ _PIECE: Final = 256
 """Bytes of compressed batches that are read at once: they may become the 250-fold."""
 _AT_LEAST: Final = 256
 """Bytes that may be many messages."""
-_REST: Final = 0.004
+_REST: Final = 0.008
 """Seconds. Each read has its price, so a link that brings many messages, all of them for those who do
 not mind waiting, is not read as soon as something is there, but so much later."""
 _RESTED: Final = 32 * 1024
