@@ -1,7 +1,7 @@
 """One process of the put benchmark: ``python -m benchmarks.put_child ROLE --port PORT``.
 
 ``sink`` listens as a peer that subscribes to everything, and throws away what comes: it looks for
-the end of a turn in the bytes and does no more. ``drain`` does not even that, and speaks no Zenoh.
+the mark at the end of a turn and does no more. ``drain`` does not even that, and speaks no Zenoh.
 The others connect to a sink and do turns: they say ``ready``, read a line for each turn, and
 answer with a line of JSON.
 """
@@ -26,6 +26,8 @@ TIMEOUT = 60.0
 """Seconds after which something is wrong."""
 PIECE = 1 << 20
 """Bytes that the sink reads at once."""
+TAIL = 4096
+"""Bytes of them in which the mark may be: it is the last that is said in a turn."""
 
 
 def main() -> None:
@@ -113,7 +115,7 @@ class _Sink:
                 return
             size += n
             end = kept + n
-            if buffer.find(mark, 0, end) >= 0:
+            if buffer.find(mark, max(end - TAIL, 0), end) >= 0:
                 _say([time.perf_counter(), size])
                 turn, size, kept = turn + 1, 0, 0
                 mark = _mark(turn)
