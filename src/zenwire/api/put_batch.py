@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from zenwire.api.core import Core
     from zenwire.columns import publish
+    from zenwire.columns.pack import Packer
     from zenwire.columns.write import Publications
     from zenwire.routing import Face
     from zenwire.routing.pubsub import Route
@@ -80,7 +81,8 @@ async def put_batch(
     columns.check(table, key)
     how = columns.Stamped(qos.raw, reliable, encoding.wire, own=key is not None)
     outward = None if key is None else core.namespace.outward(key)
-    writing = _Writing(core, columns.Packer(), outward, destination)
+    pack: Any = import_module("zenwire.columns.pack")
+    writing = _Writing(core, pack.Packer(), outward, destination)
     sent = dropped = 0
     for chunk in columns.chunks(table):
         some = await writing.write(columns.Rows(chunk, how))
@@ -93,9 +95,7 @@ async def put_batch(
 class _Writing:
     """One call. Where rows go is found anew for each of its parts."""
 
-    def __init__(
-        self, core: Core, packer: publish.Packer, key: str | None, destination: Locality
-    ) -> None:
+    def __init__(self, core: Core, packer: Packer, key: str | None, destination: Locality) -> None:
         self._core = core
         self._packer = packer
         self._key = key

@@ -8,29 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from zenwire.columns import kernels
 from zenwire.columns.check import check, texts
-from zenwire.columns.emit_write import SPANS
 from zenwire.columns.samples import DELETE, SAMPLES
 from zenwire.columns.samples import PUT as KIND_PUT
 from zenwire.columns.write import DEL, PUT, Publications
 from zenwire.errors import EncodeError
 from zenwire.wire.encoding import Encoding
-from zenwire.wire.objects import encode
-from zenwire.wire.transport import Frame
-from zenwire.wire.values import Mapping, Priority, QoS, WireExpr
+from zenwire.wire.values import Mapping, QoS, WireExpr
 
-if TYPE_CHECKING:
-    from zenwire.transport import Straight
-
-__all__ = ["Batches", "Packer", "Piece", "Rows", "Stamped", "check", "chunks", "table_of"]
+__all__ = ["Rows", "Stamped", "check", "chunks", "table_of"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -38,10 +31,6 @@ _ROWS: Final = 65_536
 """Rows that are worked on at once."""
 _BYTES: Final = 4 << 20
 """Bytes of payloads that are worked on at once, as far as rows are alike."""
-_OUT: Final = 1 << 19
-"""Bytes that the kernel fills at once. Each write wakes who reads it, so they are many."""
-_ENDS: Final = 4096
-"""Batches that it makes at once, at most."""
 _LATER: Final = ("key", "kind", "qos", "reliable", "time")
 """Columns that are no fields of a message, or not as they stand."""
 _TEXT: Final = ("key",)
@@ -135,25 +124,6 @@ class Stamped:
     encoding: Encoding
     own: bool = False
     """The columns ``qos`` and ``reliable`` are not looked at: whoever publishes has its own."""
-
-
-class Piece:
-    """Messages back to back: rows ``start`` to ``end`` of those that were packed."""
-
-    __slots__ = ("data", "end", "start")
-
-    def __init__(self, data: bytes, start: int, end: int) -> None:
-        self.data = data
-        self.start = start
-        self.end = end
-
-
-class Batches(NamedTuple):
-    """Whole batches back to back: how many, and of how many messages."""
-
-    data: memoryview
-    batches: int
-    messages: int
 
 
 class Rows:
@@ -316,77 +286,6 @@ def _emptied(payload: pa.Array, where: npt.NDArray[np.bool_]) -> pa.Array:
         payload = payload.cast(pa.binary())
     empty = pa.scalar("" if pa.types.is_string(payload.type) else b"", payload.type)
     return pc.if_else(pc.and_(pa.array(where), pc.is_null(payload)), empty, payload)
-
-
-class Packer:
-    """Publications of one QoS to messages, as many as fit a batch, or to batches."""
-
-    def __init__(self) -> None:
-        self._kernel = kernels.ready(kernels.write)
-        self._out = np.empty(_OUT, np.uint8)
-        # One batch at a time, since the kernel does not say which rows are in which.
-        self._end = np.empty(2, np.int32)
-        self._ends = np.empty(_ENDS, np.int32)
-        self._sns = np.zeros(len(Priority), np.uint64)
-        self._state = np.zeros(3, np.uint64)
-
-    def pack(self, rows: Publications, start: int, qos: QoS, packing: int) -> Piece:
-        """Rows from ``start`` on; ``packing`` bounds them, unless it is one row that has more."""
-        # The kernel makes batches. Their frames, with the numbers of a lane, are made when they
-        # are sent: here each has the number 0, and is left out.
-        head = len(encode(Frame(reliable=True, sn=0, priority=qos.priority)))
-        self._sns[:] = 0
-        size = self._fill(rows, start, True, 0, packing + head, 0, self._end)
-        end = int(self._state[0])
-        if end == start:
-            return Piece(encode(rows.message(start)), start, start + 1)
-        return Piece(self._out[head:size].tobytes(), start, end)
-
-    def batches(
-        self, rows: Publications, start: int, straight: Straight, qos: QoS, reliable: bool
-    ) -> Batches:
-        """Rows from ``start`` on as they are written to a link; none if the first needs fragments.
-
-        What is there is overwritten by the next call, unless it is `lent`.
-        """
-        priority = qos.priority
-        self._sns[priority] = straight.sn
-        limit = straight.packing + len(straight.heads.head(straight.mask))
-        size = self._fill(rows, start, reliable, straight.prefix, limit, straight.mask, self._ends)
-        done, made = int(self._state[0]), int(self._state[1])
-        return Batches(memoryview(self._out.data)[:size], made, done - start)
-
-    def lent(self) -> None:
-        """Whoever got the last batches needs them for longer."""
-        self._out = np.empty(_OUT, np.uint8)
-
-    def _fill(  # noqa: PLR0917 # as the kernel has them
-        self,
-        rows: Publications,
-        start: int,
-        reliable: bool,
-        prefix: int,
-        limit: int,
-        mask: int,
-        ends: npt.NDArray[np.int32],
-    ) -> int:
-        self._state[:] = start, 0, 0
-        size: int = self._kernel(
-            rows.int32,
-            rows.uint64,
-            rows.present,
-            rows.count,
-            *(rows.spans[name] for name in SPANS),
-            reliable,
-            prefix,
-            limit,
-            mask,
-            self._out,
-            ends,
-            self._sns,
-            self._state,
-        )
-        return size
 
 
 def chunks(table: pa.Table) -> Iterator[pa.Table]:
