@@ -17,13 +17,13 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 
 from benchmarks.bench_session import END, free_port
-from benchmarks.report import Result, Skipped, progress, rate
+from benchmarks.report import Result, Skipped, lines, progress, rate
 
 __all__ = ["run"]
 
@@ -87,19 +87,27 @@ def run(quick: bool) -> list[Result]:
     if find_spec("zenoh") is None:
         raise Skipped("zenoh is not installed")
     turns, window = (1, 1.0) if quick else (3, 1.0)
-    results: list[Result] = []
+    return [*_told(_all(quick, turns, window))]
+
+
+def _all(quick: bool, turns: int, window: float) -> Iterator[Result]:
     for case, size in SIZES.items():
-        if quick and case != "8 B":
-            continue
-        results += _forward(case, size, 1, turns, window, GOALS[case])
+        if not quick or case == "8 B":
+            yield from _forward(case, size, 1, turns, window, GOALS[case])
     for subscribers in FAN_OUT:
-        if quick and subscribers > FAN_OUT[0]:
-            continue
-        results += _forward(f"100 B to {subscribers}", 100, subscribers, turns, window, None)
-    results += _keys(KEYS // 10 if quick else KEYS, None if quick else MILLION)
+        if not quick or subscribers == FAN_OUT[0]:
+            yield from _forward(f"100 B to {subscribers}", 100, subscribers, turns, window, None)
+    yield from _keys(KEYS // 10 if quick else KEYS, None if quick else MILLION)
     for queryables in (1, 10):
-        results += _queries(queryables, turns)
-    return results
+        yield from _queries(queryables, turns)
+
+
+def _told(results: Iterable[Result]) -> Iterator[Result]:
+    """Whoever waits some minutes sees each as it comes."""
+    for one in results:
+        row = lines([one])[-1]
+        progress(f"{row}  {one.note}".rstrip())
+        yield one
 
 
 Turn = tuple[float, float]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from contextlib import suppress
-
-from tests.unit.api.nodes import free_port
 
 __all__ = ["Way"]
 
@@ -17,11 +16,22 @@ class Way:
         self._target = target
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self.port = free_port()
+        # While it is cut somebody else's connection could be given its port, so that is kept.
+        self._kept = socket.socket()
+        self._kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        self._kept.bind(("127.0.0.1", 0))
+        self.port: int = self._kept.getsockname()[1]
 
     async def mend(self) -> None:
         """Let connections through."""
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
+        self._server = await asyncio.start_server(
+            self._accept, "127.0.0.1", self.port, reuse_port=True
+        )
+
+    async def close(self) -> None:
+        """Cut it for good."""
+        await self.cut()
+        self._kept.close()
 
     async def cut(self) -> None:
         """End all connections, and let none through."""

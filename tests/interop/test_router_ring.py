@@ -36,7 +36,7 @@ class Ring(Net):
         size = len(self.kinds)
         for way in self.ways:
             await way.mend()
-            self._stack.push_async_callback(way.cut)
+            self._stack.push_async_callback(way.close)
         for at in range(size):
             place = f"tcp/127.0.0.1:{self.ways[at - 1].port}{RETRY}"
             await self.router(connect={"endpoints": [place]})

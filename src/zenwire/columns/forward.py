@@ -37,9 +37,10 @@ _ENTRIES_MAX: Final = 2**21
 """Heads, and places for them, that are kept at a time."""
 _LARGEST: Final = 2**17
 """No message that came in one batch has more, with all that is added."""
-_OUT: Final = 2**18
-"""Bytes that are written at once."""
-_BATCHES: Final = 64
+_OUT: Final = 3 * 2**20
+"""Bytes that are written at once: mostly all that became of what was read at once, since each write
+wakes who reads it, which costs more than to copy."""
+_BATCHES: Final = 256
 _CUTS: Final = np.zeros((3, 0), np.int32)
 _DEL: Final = len(encode(Del()))
 
@@ -122,10 +123,12 @@ class _Heads:
 class Way(Generic[To]):
     """Those who get the same bytes, whatever the route: ``to``."""
 
-    __slots__ = ("_heads", "_written", "to")
+    __slots__ = ("_heads", "_written", "size", "to")
 
     def __init__(self, to: tuple[To, ...], written: list[tuple[WireExpr, int] | None]) -> None:
         self.to = to
+        self.size = len(written)
+        """Heads, and places for them, that it has."""
         self._written = written
         self._heads: dict[int, tuple[_Heads, int]] = {}
 
@@ -133,16 +136,16 @@ class Way(Generic[To]):
         """Some of them, for whom the next route is written like this; None if it is not for them."""
         if len(to) == len(self.to):
             self._written.append(written)
+            self.size += 1
             return self
         return Way(to, [*self._written, written])
-
-    @property
-    def size(self) -> int:
-        return len(self._written) + sum(heads.used for heads, _ in self._heads.values())
 
     def heads(self, qos: QoS) -> _Heads:
         """For all routes that are known."""
         heads, done = self._heads.get(qos.raw) or (_Heads(), 0)
+        if done == len(self._written):
+            return heads
+        self.size -= heads.used
         for number, written in enumerate(self._written[done:], done):
             head = None
             if written is not None:
@@ -151,6 +154,7 @@ class Way(Generic[To]):
                 head = encode(Push(key=expr, qos=qos, node_id=node_id, body=Del()))[:-_DEL]
             heads.add(number, head)
         self._heads[qos.raw] = heads, len(self._written)
+        self.size += heads.used
         return heads
 
 
@@ -246,7 +250,7 @@ class Passage:
     def lanes(self, part: Part, first: int, stop: int, qos: int) -> Iterator[tuple[QoS, Int32]]:
         """Rows that go together, in order: no rows stand for all. One priority after the other."""
         if qos >= 0:
-            yield QoS(qos), _ALL
+            yield _qos(qos), _ALL
             return
         column = NETWORK.columns["qos"]
         rows = part.run.scan.network
@@ -259,7 +263,7 @@ class Passage:
             mine, its = every[chosen], values[chosen]
             cuts = np.flatnonzero(np.diff(its)) + 1
             for some, one in zip(np.split(mine, cuts), its[np.r_[0, cuts]].tolist(), strict=True):
-                yield QoS(one), np.ascontiguousarray(some)
+                yield _qos(one), np.ascontiguousarray(some)
 
     def write(
         self,
@@ -282,7 +286,7 @@ class Passage:
 
 
 class Written:
-    """Batches that are written one buffer after the other: `go_on` until it is False.
+    """Batches that are written one buffer after the other: `go_on` while there is `more`.
 
     ``end`` is how much of the buffer is filled, with ``batches`` that have ``messages``.
     """
@@ -292,6 +296,7 @@ class Written:
         "_cuts",
         "_first",
         "_heads",
+        "_next",
         "_packing",
         "_part",
         "_passage",
@@ -324,20 +329,24 @@ class Written:
         self._heads = heads
         self._packing = packing
         self._state = np.zeros(4, np.int64)
+        self._next = 0
         self._cuts: Int32 = _CUTS
         self.end = self.batches = self.messages = 0
         self.alone = False
         """It is one message, which is too large for a batch."""
 
+    @property
+    def more(self) -> bool:
+        """There are rows left."""
+        return self._next < self._count
+
     def go_on(self, around: tuple[bytes, bytes], sn: int, mask: int, prefix: int) -> bool:
         """The next ones, in FRAMEs from this number on; False if there are none."""
         self.alone = False
-        if self._state[0] >= self._count:
-            return False
         larger = self._fill(around, (sn, mask, prefix), self._packing, self._count)
         if larger and not self.batches:
             self.alone = True
-            self._fill(around, (sn, mask, prefix), larger, int(self._state[0]) + 1)
+            self._fill(around, (sn, mask, prefix), larger, self._next + 1)
         return self.batches > 0
 
     def _fill(
@@ -375,7 +384,7 @@ class Written:
                 state,
             )
         )
-        _, self.batches, self.messages, larger = state.tolist()
+        self._next, self.batches, self.messages, larger = state.tolist()
         return int(larger)
 
     @property
@@ -388,6 +397,9 @@ class Written:
         data = memoryview(self._passage.out)  # type: ignore[arg-type] # is a buffer
         for start, end, count in self._cuts[:, : self.batches].T.tolist():
             yield data[start:end], count
+
+
+_qos: Final = cache(QoS)
 
 
 @cache

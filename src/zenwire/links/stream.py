@@ -46,7 +46,7 @@ CLOSE_TIMEOUT: Final = 10.0
 """Seconds a closed link has for sending what was written, the time zenoh lingers."""
 READ_SIZE: Final = 64 * 1024
 """Bytes that are read at once before asyncio reads."""
-READ_SIZES: Final = (4 * 1024, 64 * 1024, 512 * 1024)
+READ_SIZES: Final = (4 * 1024, 64 * 1024, 512 * 1024, 2 * 1024 * 1024)
 """Bytes that a link reads at once: more when what it has is full."""
 ACCEPT_PAUSE: Final = 0.1
 """Seconds without accepting after an error, so that it does not become a busy loop."""
@@ -182,7 +182,7 @@ class StreamLink(Link, asyncio.BufferedProtocol):
             self._left = size - done
             if self._left and done:
                 room[: self._left] = room[done:size]
-        if size == len(room) and size < (READ_SIZES[-1] if self._left else READ_SIZES[-2]):
+        if size == len(room) and size < (READ_SIZES[-1] if self._left else READ_SIZES[1]):
             # There may be more. Most links never need so much; and who makes objects of all
             # that came, and leaves nothing, is better off with less at a time.
             larger = next(one for one in READ_SIZES if one > size)

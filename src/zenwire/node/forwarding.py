@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from zenwire.node.neighbour import Neighbour, Waiting
 from zenwire.transport import Packed, Received
 from zenwire.wire.batch import stream_length
-from zenwire.wire.values import CongestionControl, Priority
+from zenwire.wire.values import Priority
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from zenwire.columns.routes import Part
     from zenwire.links import Link
     from zenwire.node.carrier import Carrier
-    from zenwire.node.neighbour import Queue
     from zenwire.node.node import Node
     from zenwire.routing import Face
     from zenwire.transport import Straight
@@ -37,8 +36,6 @@ _PACKING: Final = 65_000
 """Bytes of messages for a neighbour that nobody can send to: they are counted as lost."""
 _LENT: Final = 8
 """Buffers that are remembered, to be used again."""
-_PATIENCE: Final = 0.05
-"""Seconds that a source is not heard for, at most, before its messages wait one by one."""
 
 
 class Forwarding:
@@ -108,12 +105,15 @@ class Forwarding:
             queue = node.queue(face)
             if queue is None:
                 continue
-            packing = min(packing, queue.packing or _PACKING)
-            carrier = None if node.tap is not None else _free(queue)
-            if carrier is None:
-                others.append(face)
+            neighbour = queue if isinstance(queue, Neighbour) and node.tap is None else None
+            if neighbour is not None and (carrier := neighbour.free) is not None:
+                ready.append((neighbour, carrier))
+                fits = carrier.machine.packing
             else:
-                ready.append((queue, carrier))  # type: ignore[arg-type] # only those have carriers
+                others.append(face)
+                fits = queue.packing
+            if 0 < fits < packing:
+                packing = fits
         if ready or others:
             written = self._passage.write(part, bounds, lane, way, packing, timed=timed)
             self._write(written, ready, others, qos, part.reliable)
@@ -129,10 +129,10 @@ class Forwarding:
         qos: QoS,
         reliable: bool,
     ) -> None:
-        node = self._node
-        while True:
+        node, priority = self._node, qos.priority
+        while written.more:
             ways = [
-                (neighbour.face, carrier, carrier.machine.straight(qos.priority, reliable))
+                (neighbour.face, carrier, carrier.machine.straight(priority, reliable))
                 for neighbour, carrier in ready
             ]
             # The first of those who need no queue gets all as it is written.
@@ -172,22 +172,11 @@ class Forwarding:
 
         Not for long: then what comes next waits, or is dropped, in the queues, by their rules.
         """
-        drops = not reliable or qos.congestion_control is CongestionControl.DROP
-        wait = self._node.settings.wait_before_drop if drops else _PATIENCE
+        wait = neighbour.patience(qos, reliable)
         waiting = Waiting(neighbour, Packed(b"", 0, qos), reliable, None)
         carrier.on_drained.append(waiting.settle)
         asyncio.get_running_loop().call_later(wait, waiting.settle)
         self._node.press(waiting)
-
-
-def _free(queue: Queue) -> Carrier | None:
-    """The only link of a neighbour, if it takes what is written past the queues."""
-    if not isinstance(queue, Neighbour) or not queue.direct or queue.size:
-        return None
-    if len(queue.carriers) != 1:
-        return None
-    carrier = queue.carriers[0]
-    return carrier if carrier.link.writable and not carrier.ended else None
 
 
 def _numbered(written: Written, straight: Straight) -> bytes:

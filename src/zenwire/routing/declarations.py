@@ -72,10 +72,12 @@ class Declarations:
     There may be a million: what stands for each is small, and shared where it can be.
     """
 
-    __slots__ = ("_faces", "_trees")
+    __slots__ = ("_faces", "_latest", "_trees")
 
     def __init__(self) -> None:
         self._faces: dict[Face, _OfFace] = {}
+        self._latest: tuple[Change | None, Sources] = None, {}
+        """What was changed last, and its sources: whoever hears of a change looks at those."""
         self._trees: dict[Kind, KeyExprTree[Sources]] = {kind: KeyExprTree() for kind in Kind}
 
     def count(self, face: Face) -> int:
@@ -182,7 +184,8 @@ class Declarations:
 
     def sources(self, change: Change) -> Mapping[Face, QueryableInfo]:
         """The faces that declared exactly this key, with what they say of it."""
-        return self._trees[change.kind].get(change.key) or {}
+        latest, sources = self._latest
+        return sources if change is latest else self._trees[change.kind].get(change.key) or {}
 
     def intersecting(self, kind: Kind, key: str | None) -> Iterator[tuple[str, Sources]]:
         """The declared keys that intersect this one (all, for None), with their faces."""
@@ -200,31 +203,34 @@ class Declarations:
         tree = self._trees[change.kind]
         mine = self._faces.get(face)
         ids = None if mine is None else mine.infos.get(change)
-        sources = tree.get(change.key)
-        if mine is None or ids is None:
-            if sources is None or face not in sources:
+        sources = tree.get(change.key) or {}
+        before = sources.get(face)
+        if ids is None:
+            if before is None:
                 return False
             if len(sources) == 1:
                 tree.remove(change.key)
-                return True
-            if len(sources) > 2:
+                sources = {}
+            elif len(sources) > 2:
                 del sources[face]
-                return True
-            [(other, info)] = [entry for entry in sources.items() if entry[0] is not face]
-            tree.insert(change.key, self._alone(other, info))
-            return True
-        merged = ids[1] if isinstance(ids, tuple) else merge(ids.values())
-        assert merged is not None
-        if sources is None or (len(sources) == 1 and face in sources):
-            if sources is not None and sources[face] == merged:
-                return False
-            tree.insert(change.key, self._alone(face, merged))
-        elif len(sources) == 1:
-            tree.insert(change.key, {**sources, face: merged})
-        elif sources.get(face) == merged:
-            return False
+            else:
+                [(other, info)] = [entry for entry in sources.items() if entry[0] is not face]
+                sources = self._alone(other, info)
+                tree.insert(change.key, sources)
         else:
-            sources[face] = merged
+            merged = ids[1] if isinstance(ids, tuple) else merge(ids.values())
+            assert merged is not None
+            if before is not None and before == merged:
+                return False
+            if len(sources) == (before is not None):
+                sources = self._alone(face, merged)
+                tree.insert(change.key, sources)
+            elif len(sources) == 1:
+                sources = {**sources, face: merged}
+                tree.insert(change.key, sources)
+            else:
+                sources[face] = merged
+        self._latest = change, sources
         return True
 
     def _alone(self, face: Face, info: QueryableInfo) -> Sources:

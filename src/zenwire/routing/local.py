@@ -83,6 +83,9 @@ class Entities(Generic[E]):
     def __init__(self) -> None:
         self._tree: KeyExprTree[list[E]] = KeyExprTree()
 
+    def __bool__(self) -> bool:
+        return len(self._tree) > 0
+
     def add(self, entity: E) -> None:
         found = self._tree.get(entity.key)
         if found is None:

@@ -53,6 +53,8 @@ class Matching:
         if change.kind is Kind.TOKEN:
             return
         matchers = self._queriers if change.kind is Kind.QUERYABLE else self._publishers
+        if not matchers:
+            return
         for matcher in list(matchers.intersecting(change.key)):
             matching = self._matches(matcher)
             if matching != matcher.matching:

@@ -64,6 +64,7 @@ class PubSub:
         "_generation",
         "_routers",
         "_state",
+        "_unasked",
         "_upstream",
         "subscribers",
     )
@@ -72,6 +73,8 @@ class PubSub:
         self, state: State, declarations: Declarations, upstream: Upstream, routers: Routers
     ) -> None:
         self._state = state
+        self._unasked: list[Face] = []
+        """Faces that may get what they did not declare."""
         self._routers = routers
         self._declarations = declarations
         self._upstream = upstream
@@ -175,6 +178,7 @@ class PubSub:
             self._generation = self._state.generation
             self._by_key.clear()
             self._by_expr.clear()
+            self._unasked = [face for face in self._state.remotes() if _may_be_unfiltered(face)]
 
     def _find(self, src: Face, key: str) -> Route:
         faces: dict[Face, None] = {}
@@ -187,7 +191,7 @@ class PubSub:
                 elif not face.local and src.carries(face):
                     faces[face] = None
         change = Change(Kind.SUBSCRIBER, key)
-        for face in self._state.remotes():
+        for face in self._unasked:
             if face not in faces and src.reaches(face):
                 multicast = face.relation.multicast
                 if multicast or unfiltered(self._upstream, face, change):
@@ -197,7 +201,7 @@ class PubSub:
             written.setdefault((face.aliases.shortest(key), face.routes), []).append(face)
         own: list[int] = []
         others: list[int] = []
-        for subscriber in self.subscribers.intersecting(key):
+        for subscriber in self.subscribers.intersecting(key) if self.subscribers else ():
             local = subscriber.session is src
             if subscriber.origin.reaches(local=local):
                 (own if local else others).append(subscriber.id)
@@ -241,6 +245,12 @@ class PubSub:
             push = with_body(like, body)
             for face in faces:
                 add(send_of(face, push, reliable))
+
+
+def _may_be_unfiltered(face: Face) -> bool:
+    """Whether it can be that a face gets what it did not declare."""
+    relation = face.relation
+    return relation.multicast or relation.asks or relation.introduces
 
 
 def unfiltered(upstream: Upstream, face: Face, change: Change) -> bool:

@@ -113,8 +113,39 @@ def test_a_node_id_and_what_is_larger_than_the_buffer() -> None:
     ways: Ways[str] = Ways()
     part = part_of(pushes, ways, lambda _: [(WireExpr(9), 5, ("one",))])
     (way,) = ways
-    found = batches_of(Passage(ZID), part, way)
-    assert found == [Push(key=WireExpr(9), node_id=5, body=pushes[0].body)] * 900
+    wanted = [Push(key=WireExpr(9), node_id=5, body=pushes[0].body)] * 900
+    passage = Passage(ZID)
+    assert len(passage.out) > 900 * 700
+    assert batches_of(passage, part, way) == wanted
+    passage.out = passage.out[: 2**18]
+    assert batches_of(passage, part, way) == wanted
+    heads, seen = FrameHeads(Priority.DATA, True), 0
+    bounds = part.first, part.stop
+    (lane,) = passage.lanes(part, *bounds, passage.alike(part, part.first).qos)
+    written = passage.write(part, bounds, lane, way, 60_000, timed=False)
+    while written.more:
+        assert written.go_on(heads.around, 0, 127, PREFIX)
+        assert written.end <= 2**18
+        seen += written.messages
+    assert seen == 900
+    assert not written.go_on(heads.around, 0, 127, PREFIX)
+
+
+def test_what_ways_take_is_counted() -> None:
+    ways: Ways[str] = Ways()
+    for at in range(100):
+        ways.learn([(WireExpr(0, f"key/{at}"), 0, ("one",)), (WireExpr(at + 1), 0, ("two",))])
+    for way in ways:
+        assert way.size == 100
+        plain = way.heads(QoS(5))
+        assert way.size == 100 + plain.used
+        assert way.heads(QoS(5)) is plain
+        other = way.heads(QoS(13))
+        assert way.size == 100 + plain.used + other.used
+    ways.learn([])
+    for way in ways:
+        used = way.heads(QoS(5)).used + way.heads(QoS(13)).used
+        assert way.size == 101 + used
 
 
 def test_ways_part_where_keys_are_written_otherwise() -> None:
