@@ -4,7 +4,7 @@ The other is eclipse-zenoh's subscriber with a callback that appends key, payloa
 lists, and PyArrow that makes a Parquet file of each 65,536 rows or 64 MiB. "spool" is what
 ``zenwire record`` has on disk and readable, "table" what ``zenwire ingest`` has in ``samples`` (with
 ``latest`` and ``key_stats``; Spark on the same cores). "saturated" is a sender of batches that were
-encoded before, "published" are eclipse-zenoh's publishers. Sixteen keys, payloads at random. "cpu"
+encoded before, "published" are eclipse-zenoh's publishers (into the spool alone). Sixteen keys, payloads at random. "cpu"
 compares seconds of CPU of all processes on the receiving side. "visible" is the time from a put to
 the moment when its row can be read, median and 99th of a hundred.
 """
@@ -12,30 +12,33 @@ the moment when its row can be read, median and 99th of a hundred.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
-import signal
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.compute as pc
 
-from benchmarks.bench_session import END, free_port
 from benchmarks.live_child import KEYS, sent
+from benchmarks.live_ends import (
+    PATIENCE,
+    Receiver,
+    Recorded,
+    Sender,
+    collecting,
+    ingesting,
+    recording,
+    sending,
+)
 from benchmarks.processes import Watch, cpu
-from benchmarks.report import Result, Skipped, lines, machine, progress, rate
-from zenwire.spool import Spool
+from benchmarks.report import Result, Skipped, lines, machine, progress, rate, times
 
 __all__ = ["run"]
 
@@ -44,16 +47,19 @@ SPOOL_GOALS = {"8 B": 20.0, "100 B": 20.0}
 TABLE_GOALS = {"8 B": 4.0, "100 B": 4.0}
 CHECKED = 20_000
 """Rows that are compared before anything counts; of 10 kB a tenth."""
-SECONDS = 6.0
+SECONDS = 4.0
 """That a turn is to take."""
+TURNS = 3
+PUBLISHED = ("8 B",)
+"""Eclipse-zenoh's publishers are what limits that: one size is enough."""
 GUESS = {
     "spool": {"8 B": 3e6, "100 B": 1e6, "10 kB": 2e4},
-    "table": {"8 B": 3e5, "100 B": 2e5, "10 kB": 1e4},
     "alternative": {"8 B": 1e5, "100 B": 1e5, "10 kB": 1e4},
 }
 """Rows in a second, for the first turn; the others know better."""
-PATIENCE = 180.0
-"""Seconds for whatever is waited for."""
+TABLE_ROWS = {"8 B": 3e7, "100 B": 8e6, "10 kB": 6e4}
+"""Of a turn into the table: a micro-batch takes seconds by itself, however many rows it has."""
+TABLE_TURNS = 2
 MINUTES_SHARE = 0.5
 """Of the rate that the table takes, for the long run."""
 
@@ -65,210 +71,13 @@ class Turn(NamedTuple):
     cpu: float
 
 
-# Processes.
-
-
-class Sender:
-    """Sends rows when it is told to."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
-
-    def begin(self, rows: float, rate: float = 0.0) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{json.dumps([int(rows), rate])}\n")
-        self._process.stdin.flush()
-
-    def sent(self) -> int:
-        """How many it was in the end."""
-        return int(_line(self._process))
-
-
-class Receiver:
-    """What comes, and how much of it is where it is to be."""
-
-    def __init__(self, process: subprocess.Popen[str], port: int) -> None:
-        self.process = process
-        self.port = port
-
-    def rows(self) -> int:
-        raise NotImplementedError
-
-    def finish(self) -> None:
-        """All have come: what is there is to be complete."""
-
-    def table(self) -> pa.Table:
-        """Keys and payloads, in order."""
-        raise NotImplementedError
-
-    def lost(self) -> int:
-        return 0
-
-    def await_rows(self, wanted: int) -> None:
-        """Raises RuntimeError if they do not come."""
-        until = time.monotonic() + PATIENCE
-        while self.rows() + self.lost() < wanted:
-            if self.process.poll() is not None:
-                raise RuntimeError(f"a receiver has ended with {self.process.returncode}")
-            if time.monotonic() > until:
-                raise RuntimeError(f"{self.rows():,} of {wanted:,} rows have come")
-            time.sleep(0.01)
-
-
-class Recorded(Receiver):
-    """``zenwire record``, seen by a reader of its spool."""
-
-    def __init__(self, process: subprocess.Popen[str], port: int, spool: Path) -> None:
-        super().__init__(process, port)
-        self._spool = Spool.open(spool)
-
-    def rows(self) -> int:
-        return self._spool.samples.latest()
-
-    def table(self) -> pa.Table:
-        found = [r.batch.select(["key", "payload"]) for r in self._spool.samples.read(0, 1 << 62)]
-        return pa.Table.from_batches(found)
-
-    def lost(self) -> int:
-        counts = [r.batch.column("count") for r in self._spool.losses.read(0, 1 << 62)]
-        return sum(n or 0 for column in counts for n in column.to_pylist())
-
-
-class Ingested(Recorded):
-    """``zenwire ingest`` with a recorder in it, seen by what its tables have."""
-
-    def __init__(self, process: subprocess.Popen[str], port: int, spool: Path, lake: Path) -> None:
-        super().__init__(process, port, spool)
-        self._lake = lake
-
-    def rows(self) -> int:
-        with suppress(OSError, ValueError):
-            state = self._lake / ".zenwire" / "samples" / "state.json"
-            return int(json.loads(state.read_text())["rows"])
-        return 0
-
-    def table(self) -> pa.Table:
-        found = pa.concat_tables(
-            [
-                pq.ParquetFile(path).read(columns=["offset", "key", "payload"])
-                for path in (self._lake / "samples").rglob("*.parquet")
-            ]
-        )
-        return found.sort_by("offset").select(["key", "payload"])
-
-
-class Alternative(Receiver):
-    """eclipse-zenoh's subscriber and PyArrow."""
-
-    def __init__(self, process: subprocess.Popen[str], port: int, to: Path) -> None:
-        super().__init__(process, port)
-        self._to = to
-
-    def _ask(self, what: str) -> int:
-        assert self.process.stdin is not None
-        self.process.stdin.write(f"{what}\n")
-        self.process.stdin.flush()
-        return int(_line(self.process))
-
-    def rows(self) -> int:
-        return self._ask("count")
-
-    def finish(self) -> None:
-        self._ask("flush")
-
-    def table(self) -> pa.Table:
-        found = [pq.ParquetFile(path).read() for path in sorted(self._to.glob("*.parquet"))]
-        return pa.concat_tables(found).select(["key", "payload"])
-
-
-def _line(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    line = process.stdout.readline()
-    if not line:
-        raise RuntimeError("a process of the benchmark has failed")
-    return line
-
-
-@contextmanager
-def _process(*command: str, errors: int | None = None) -> Iterator[subprocess.Popen[str]]:
-    """It ends with the block, and so does what it has started."""
-    pipe = subprocess.PIPE
-    with subprocess.Popen(
-        [sys.executable, "-m", *command], stdin=pipe, stdout=pipe, stderr=errors, text=True
-    ) as process:
-        try:
-            yield process
-        finally:
-            if process.poll() is None:
-                process.send_signal(signal.SIGTERM)
-                try:
-                    process.wait(END)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-
-
-@contextmanager
-def _sender(role: str, port: int, size: int) -> Iterator[Sender]:
-    with _process("benchmarks.live_child", role, str(port), "--size", str(size)) as process:
-        _line(process)
-        yield Sender(process)
-        assert process.stdin is not None
-        process.stdin.close()
-        process.wait(END)
-
-
-@contextmanager
-def _alternative(folder: Path) -> Iterator[Alternative]:
-    port, to = free_port(), folder / "alternative"
-    to.mkdir()
-    child = ("benchmarks.live_child", "alternative", str(port), "--to", str(to))
-    with _process(*child) as process:
-        _line(process)
-        yield Alternative(process, port, to)
-
-
-def _session(port: int) -> list[str]:
-    """As the other has it: nobody is found but whom it names."""
-    return ["-m", "peer", "-l", f"tcp/127.0.0.1:{port}", "--no-multicast-scouting"]
-
-
-@contextmanager
-def _record(folder: Path, *more: str) -> Iterator[Recorded]:
-    port, spool = free_port(), folder / "spool"
-    command = ["record", *_session(port), "-k", "bench/**", "--to", str(spool), *more]
-    with _process("zenwire", *command, errors=subprocess.PIPE) as process:
-        _until_said(process, "recording")
-        yield Recorded(process, port, spool)
-
-
-@contextmanager
-def _ingest(folder: Path, *more: str) -> Iterator[Ingested]:
-    port, spool, lake = free_port(), folder / "ingested", folder / "lake"
-    command = ["ingest", *_session(port), "-k", "bench/**", "--spool", str(spool)]
-    command += ["--lake", str(lake), *more]
-    with _process("zenwire", *command, errors=subprocess.PIPE) as process:
-        _until_said(process, " into ")
-        yield Ingested(process, port, spool, lake)
-
-
-def _until_said(process: subprocess.Popen[str], what: str) -> None:
-    """Waits for a line on standard error. Few follow, which the pipe holds."""
-    assert process.stderr is not None
-    said = []
-    for line in process.stderr:
-        said.append(line)
-        if what in line:
-            return
-    raise RuntimeError("".join(said))
-
-
 # Turns.
 
 
 def _check(receiver: Receiver, size: int) -> None:
     """Raises RuntimeError unless it has what was sent, in that order."""
     rows = CHECKED if size < 1000 else CHECKED // 10
-    with _sender("saturate", receiver.port, size) as sender:
+    with sending("saturate", receiver.port, size) as sender:
         sender.begin(rows)
         count = sender.sent()
         receiver.await_rows(count)
@@ -277,7 +86,7 @@ def _check(receiver: Receiver, size: int) -> None:
     found = receiver.table()
     # Rows of one key stay in order, those of several may not.
     for key in KEYS:
-        mine = found.filter(pa.compute.equal(found["key"], key))["payload"].to_pylist()
+        mine = found.filter(pc.equal(found["key"], key))["payload"].to_pylist()
         wanted = [p for k, p in zip(keys, payloads, strict=True) if k == key]
         if mine != wanted:
             raise RuntimeError(f"{type(receiver).__name__}: rows of {key} are not those sent")
@@ -285,18 +94,17 @@ def _check(receiver: Receiver, size: int) -> None:
         raise RuntimeError(f"{type(receiver).__name__}: {found.num_rows} of {count} rows")
 
 
-def _turn(receiver: Receiver, role: str, size: int, rows: float) -> Turn:
+def _turn(receiver: Receiver, sender: Sender, rows: float) -> Turn:
     """From the first row that is sent to the last that is there."""
-    with _sender(role, receiver.port, size) as sender:
-        rows_before, lost_before = receiver.rows(), receiver.lost()
-        took = cpu(receiver.process.pid)
-        start = time.perf_counter()
-        sender.begin(rows)
-        count = sender.sent()
-        receiver.await_rows(rows_before + lost_before + count)
-        receiver.finish()
-        seconds = time.perf_counter() - start
-        took = cpu(receiver.process.pid) - took
+    rows_before, lost_before = receiver.rows(), receiver.lost()
+    took = cpu(receiver.process.pid)
+    start = time.perf_counter()
+    sender.begin(rows)
+    count = sender.sent()
+    receiver.await_rows(rows_before + lost_before + count)
+    receiver.finish()
+    seconds = time.perf_counter() - start
+    took = cpu(receiver.process.pid) - took
     kept = max(count - (receiver.lost() - lost_before), 1)
     return Turn(seconds / kept, took / kept)
 
@@ -307,20 +115,29 @@ def _turns(
     """All of them in turn. The first turn of each does not count."""
     size = SIZES[case]
     taken: dict[str, list[Turn]] = {name: [] for name in receivers}
-    rates = {name: GUESS[name][case] for name in receivers}
-    for turn in range(turns + 1):
-        names = list(receivers) if turn % 2 else list(reversed(receivers))
-        for name in names:
-            took = seconds if turn else min(seconds, 2.0)
-            found = _turn(receivers[name], role, size, max(rates[name] * took, 100))
-            rates[name] = 1 / found.seconds
-            load = os.getloadavg()[0]
-            progress(
-                f"live: {what} {case}, {role}: {name}: {rates[name]:,.0f} rows/s, "
-                f"{1e6 * found.cpu:.2f} us of CPU (load {load:.1f})"
-            )
-            if turn:
-                taken[name].append(found)
+    rates = {name: GUESS[name][case] for name in receivers if name != "table"}
+    table = TABLE_ROWS[case] * seconds / SECONDS
+    with ExitStack() as stack:
+        # A recorder asks whoever is new for what it has missed; that is no part of a turn.
+        senders = {
+            name: stack.enter_context(sending(role, receiver.port, size))
+            for name, receiver in receivers.items()
+        }
+        for turn in range(turns + 1):
+            names = list(receivers) if turn % 2 else list(reversed(receivers))
+            for name in names:
+                took = seconds if turn else min(seconds, 2.0)
+                rows = table if name == "table" else max(rates[name] * took, 100)
+                found = _turn(receivers[name], senders[name], rows)
+                if name in rates:
+                    rates[name] = 1 / found.seconds
+                load = os.getloadavg()[0]
+                progress(
+                    f"live: {what} {case}, {role}: {name}: {1 / found.seconds:,.0f} rows/s, "
+                    f"{1e6 * found.cpu:.2f} us of CPU (load {load:.1f})"
+                )
+                if turn:
+                    taken[name].append(found)
     return taken
 
 
@@ -362,13 +179,13 @@ def _compare(
         mine = stack.enter_context(ours(folder))
         receivers: dict[str, Receiver] = {
             what: mine,
-            "alternative": stack.enter_context(_alternative(folder)),
+            "alternative": stack.enter_context(collecting(folder)),
         }
         progress(f"live: {what} {case}: are the rows the same?")
         for receiver in receivers.values():
             _check(receiver, SIZES[case])
         for role, way in (("saturate", "saturated"), ("publish", "published")):
-            if quick and role == "publish":
+            if role == "publish" and (quick or what == "table" or case not in PUBLISHED):
                 continue
             with ExitStack() as watched:
                 watches = {
@@ -382,7 +199,16 @@ def _compare(
             if lost:
                 note += f"; {lost:,} rows lost, and told"
             goal = goals.get(case) if role == "saturate" else None
-            yield from _results(f"{way} {case}", what, taken, goal, note)
+            for result in _results(f"{way} {case}", what, taken, goal, note):
+                progress(f"live: {result.ours}, {result.case}: {_said(result)}")
+                yield result
+
+
+def _said(result: Result) -> str:
+    """For who does not want to wait for the table."""
+    ratio = f", {times(result.ratio)} as fast as {result.other}" if result.ratio else ""
+    note = f"; {result.note}" if result.note else ""
+    return f"{rate(result.seconds)}/s{ratio}{note}"
 
 
 # From a put to its row.
@@ -395,12 +221,12 @@ def _visible(quick: bool, *, table: bool) -> Iterator[Result]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zenwire-live-")))
         if table:
-            receiver: Recorded = stack.enter_context(_ingest(folder, "--interval", "0.01"))
+            receiver: Recorded = stack.enter_context(ingesting(folder, "--interval", "0.01"))
         else:
-            receiver = stack.enter_context(_record(folder))
+            receiver = stack.enter_context(recording(folder))
         _check(receiver, 8)
         begin = receiver.rows()
-        with _sender("stamp", receiver.port, 8) as sender:
+        with sending("stamp", receiver.port, 8) as sender:
             sender.begin(count, each)
             seen: list[tuple[int, float]] = []
             until = time.monotonic() + PATIENCE
@@ -421,6 +247,7 @@ def _visible(quick: bool, *, table: bool) -> Iterator[Result]:
     how = "as often as it can" if table else "synced every 200 ms"
     for share, label in ((50, "p50"), (99, "p99")):
         seconds = float(np.percentile(late, share))
+        progress(f"live: visible in the {what}, {label}: {1e3 * seconds:,.0f} ms ({how})")
         yield Result("live", f"visible {label}", f"in the {what}", seconds, "put", note=how)
 
 
@@ -435,17 +262,18 @@ def _run(quick: bool, parts: tuple[str, ...], cases: list[str]) -> Iterator[Resu
     if find_spec("zenoh") is None:
         raise Skipped("zenoh is not installed")
     with_spark = find_spec("pyspark") is not None and shutil.which("java") is not None
-    turns, seconds = (1, 1.0) if quick else (3, SECONDS)
+    turns, seconds = (1, 1.0) if quick else (TURNS, SECONDS)
     ours: dict[str, Callable[[Path], AbstractContextManager[Recorded]]]
-    ours = {"spool": _record, "table": lambda folder: _ingest(folder, "--interval", "1")}
+    ours = {"spool": recording, "table": lambda folder: ingesting(folder, "--interval", "1")}
     for what in ("spool", "table"):
         if what not in parts or (what == "table" and not with_spark):
             continue
         for case in cases:
             if quick and case != "8 B":
                 continue
+            many = min(turns, TABLE_TURNS) if what == "table" else turns
             yield from _compare(
-                what, case, ours=ours[what], turns=turns, seconds=seconds, quick=quick
+                what, case, ours=ours[what], turns=many, seconds=seconds, quick=quick
             )
     if "latency" in parts:
         yield from _visible(quick, table=False)
@@ -457,15 +285,14 @@ def _long(minutes: float, case: str) -> None:
     """Whether memory stays as it is: half of what the table takes, for so many minutes."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zenwire-live-")))
-        receiver = stack.enter_context(_ingest(folder, "--interval", "1"))
-        size, guess = SIZES[case], GUESS["table"][case]
+        receiver = stack.enter_context(ingesting(folder, "--interval", "1"))
+        size = SIZES[case]
         _check(receiver, size)
-        for _ in range(2):
-            guess = 1 / _turn(receiver, "saturate", size, guess * 5).seconds
-        steady = guess * MINUTES_SHARE
-        progress(f"live: {steady:,.0f} rows/s of {case} for {minutes:g} minutes")
-        begin = receiver.rows()
-        with _sender("saturate", receiver.port, size) as sender:
+        with sending("saturate", receiver.port, size) as sender:
+            _turn(receiver, sender, TABLE_ROWS[case] / 2)
+            steady = MINUTES_SHARE / _turn(receiver, sender, TABLE_ROWS[case] / 2).seconds
+            progress(f"live: {steady:,.0f} rows/s of {case} for {minutes:g} minutes")
+            begin = receiver.rows()
             with Watch(receiver.process.pid, 2.0) as watch:
                 sender.begin(steady * minutes * 60, steady)
                 ends = time.monotonic() + minutes * 60

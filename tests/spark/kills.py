@@ -43,7 +43,7 @@ from zenwire.record.hole import NAME as HOLE
 from zenwire.spool import LOSSES, Spool
 from zenwire.spool.inspection import verify
 
-__all__ = ["CLUSTER", "HERE", "Kills", "check", "check_spool", "chosen"]
+__all__ = ["CLUSTER", "HERE", "Kills", "check", "check_spool", "chosen", "descendants"]
 
 CACHES = {"k/cache/50": 50, "k/cache/500": 500, "k/cache/50000": 50_000}
 NUMBERED = ("k/number/a", "k/number/b")
@@ -115,13 +115,13 @@ def _payload(n: int) -> bytes:
 # Processes.
 
 
-def _descendants(pid: int) -> list[int]:
+def descendants(pid: int) -> list[int]:
     """All processes below it."""
     found: list[int] = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         with contextlib.suppress(OSError):
             for child in map(int, task.read_text().split()):
-                found += [child, *_descendants(child)]
+                found += [child, *descendants(child)]
     return found
 
 
@@ -204,13 +204,13 @@ class Kills:
         said = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
         where = ("--spool", str(self.spool), "--lake", str(self.lake), "--master", self._master)
         self._ingest = self._command(
-            "ingest", *where, *said, *(more or ("--interval", "0.5", "--max-rows", "40000"))
+            "ingest", "-vv", *where, *said, *(more or ("--interval", "0.5", "--max-rows", "40000"))
         )
 
     def _of_ingest(self, *words: str) -> list[int]:
         if self._ingest is None:
             return []
-        return [pid for pid in _descendants(self._ingest.pid) if _is(pid, *words)]
+        return [pid for pid in descendants(self._ingest.pid) if _is(pid, *words)]
 
     def _committed(self) -> tuple[int, float]:
         """The last micro-batch, and when it was committed."""
@@ -230,6 +230,10 @@ class Kills:
             self.told(said)
             self.ingest()
         return self._committed()[1] > self._started
+
+    def again(self) -> int:
+        """Times that ingest had Spark try again."""
+        return (self.home / "log").read_text().count("told to try again")
 
     def _rows(self) -> int:
         try:
@@ -254,7 +258,7 @@ class Kills:
     def _kill_driver(self) -> None:
         """All of it: Python, Java, and the Python workers."""
         assert self._ingest is not None
-        _kill(self._ingest.pid, *_descendants(self._ingest.pid))
+        _kill(self._ingest.pid, *descendants(self._ingest.pid))
         self._ingest.wait()
         self.ingest()
 
@@ -377,7 +381,7 @@ class Kills:
     def _end(self) -> None:
         for child in (self._recorder, self._ingest):
             if child is not None and child.poll() is None:
-                _kill(child.pid, *_descendants(child.pid))
+                _kill(child.pid, *descendants(child.pid))
                 child.wait()
 
 
@@ -514,7 +518,8 @@ def main() -> int:
         here, cluster = chosen(args.rounds, args.seed)
         kills = Kills(home, args.seed, tell)
         sent = kills.run(here, cluster)
-        tell(json.dumps(check(kills.spool, kills.lake, sent) | dict(kills.tally)))
+        seen = check(kills.spool, kills.lake, sent) | {"again": kills.again()}
+        tell(json.dumps(seen | dict(kills.tally)))
     return 0
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -19,6 +21,7 @@ import pyarrow.dataset as ds
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.spark.kills import descendants
 from tests.spark.test_ingest import check, ingest
 from tests.unit.ingest.traffic import START, samples
 from zenwire.columns.samples import SAMPLES
@@ -129,6 +132,67 @@ def test_a_spool_that_is_taken_away(spark: SparkSession, tmp_path: Path) -> None
         writer.append(samples(100, 50))
     ingest(spark, lake, path)
     check(spark, lake, path)
+
+
+def runners() -> list[int]:
+    """The processes that ask the source for offsets: Spark has one for each query, and no other."""
+    name = b"python_streaming_source_runner"
+    found = (int(path.parent.name) for path in Path("/proc").glob("[0-9]*/cmdline"))
+    below = {*descendants(os.getpid())}
+    return [pid for pid in found if pid in below and name in commandline(pid)]
+
+
+def commandline(pid: int) -> bytes:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
+
+
+@pytest.mark.long
+def test_spark_tries_again(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its Python is killed where it is not started again by itself."""
+    path, lake = tmp_path / "s", tmp_path / "lake"
+    with Writer.open(path) as writer:
+        writer.append(samples(0, 100))
+    with Pipeline(spark, [path], lake) as pipeline:
+        pipeline.start(interval=0)
+        while not pipeline.status().rows:
+            pipeline.wait(0.1)
+        for pid in runners():
+            os.kill(pid, signal.SIGKILL)
+        with Writer.open(path) as writer:
+            writer.append(samples(100, 50))
+        while pipeline.status().rows < 150:
+            pipeline.wait(0.1)
+        assert pipeline.status().restarts == 1
+    assert "told to try again in 1 s (1 of 5)" in caplog.text
+    check(spark, lake, path)
+
+
+@pytest.mark.long
+def test_spark_tries_again_only_so_often(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zenwire.spark.ingest.pipeline._PAUSES", (0.1,))
+    path, lake = tmp_path / "s", tmp_path / "lake"
+    with Writer.open(path) as writer:
+        writer.append(samples(0, 100))
+    with Pipeline(spark, [path], lake) as pipeline:
+        pipeline.start(interval=0)
+        while not pipeline.status().rows:
+            pipeline.wait(0.1)
+
+        def kill_all() -> None:
+            while True:
+                for pid in runners():
+                    os.kill(pid, signal.SIGKILL)
+                pipeline.wait(0.2)
+
+        with pytest.raises(TableError, match="the next run goes on from there"):
+            kill_all()
+        assert pipeline.status().restarts == 1
 
 
 # As a command, with the memory that it is given.

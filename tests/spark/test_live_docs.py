@@ -1,8 +1,12 @@
-"""docs/spark.md: its options are those that there are, and its examples run."""
+"""docs/spark.md: its options are those that there are. Its examples run, and README's live one."""
 
 from __future__ import annotations
 
 import re
+import shlex
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -90,3 +94,31 @@ def test_examples_run(spark: SparkSession, router: Router, tmp_path: Path) -> No
         run(3)
         assert goals.recv().payload.to_string() == '{"x": 1}'
     assert len(examples) == 4
+
+
+@pytest.mark.long
+@pytest.mark.interop
+def test_the_live_example_of_the_readme(
+    router: Router,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page = (Path(__file__).parents[2] / "README.md").read_text()
+    section = page.partition("Live traffic as tables")[2].partition("\n## ")[0]
+    (command,) = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
+    (example,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    name, *words, last = shlex.split(command.replace("tcp/127.0.0.1:7447", router.endpoint))
+    assert (name, last) == ("zenwire", "&")
+    with subprocess.Popen([sys.executable, "-m", "zenwire", *words]) as ingest:
+        try:
+            with router.session.declare_publisher("robot/7/pose") as publisher:
+                eventually(lambda: publisher.matching_status.matching)
+                publisher.put("x=1")
+            eventually(lambda: list(tmp_path.glob("lake/latest/**/*.parquet")))
+        finally:
+            ingest.terminate()
+        assert ingest.wait(180) == 128 + signal.SIGTERM
+    exec(example, {})
+    assert capsys.readouterr().out.count("robot/7/pose") == 2

@@ -17,7 +17,7 @@ from zenwire.errors import ZError
 from zenwire.spark.live.batch import SpoolReader
 from zenwire.spark.live.offsets import share
 from zenwire.spark.live.options import Options
-from zenwire.spark.live.plan import cut
+from zenwire.spark.live.plan import Spools, cut
 from zenwire.spark.live.source import ZenohSource
 from zenwire.spark.live.stream import SpoolStream
 from zenwire.spool import OffsetGone, Retention, Settings, Spool, SpoolDamaged, SpoolError, Writer
@@ -391,3 +391,13 @@ def test_every_error_is_one_of_ours(tmp_path: Path) -> None:
         again = pickle.loads(pickle.dumps(error))
         assert isinstance(again, ZError)
         assert str(again) == str(error)
+
+
+def test_ranges_that_are_handed_on_are_not_tiny(tmp_path: Path) -> None:
+    fill(tmp_path / "s", 0, 100)
+    said = {"spool": str(tmp_path / "s"), "minPartitions": "50"}
+    assert len(Spools(Options.of(said)).partitions({"s": (0, 100)})) > 1
+    (one,) = Spools(Options.of(said | {"table": "ranges"})).partitions({"s": (0, 100)})
+    assert (one.first, one.end) == (0, 100)
+    few = {"table": "ranges", "maxPartitionBytes": "1"}
+    assert len(Spools(Options.of(said | few)).partitions({"s": (0, 100)})) > 1

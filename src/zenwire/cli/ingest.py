@@ -74,9 +74,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-rows",
         type=count,
-        default=5_000_000,
+        default=20_000_000,
         metavar="N",
-        help="rows of one micro-batch at most (default: 5000000)",
+        help="rows of one micro-batch at most (default: 20000000)",
     )
     parser.add_argument(
         "--cdr-types",
@@ -175,10 +175,13 @@ async def _recording(args: argparse.Namespace) -> AsyncIterator[Recorder | None]
     if not args.key:
         yield None
         return
-    from zenwire.record import Recorder  # noqa: PLC0415 - slow to load
+    from zenwire.node.plane import load  # noqa: PLC0415 - slow to load
+    from zenwire.record import Recorder  # noqa: PLC0415
     from zenwire.spool import Writer  # noqa: PLC0415
 
     (spool,) = args.spool
+    # Before there is a session, which would stand still meanwhile.
+    await asyncio.to_thread(load)
     sink = Writer.open(spool, program="zenwire ingest")
     try:
         async with session_of(args) as session:
@@ -252,7 +255,8 @@ async def _until_over(
     """Until it has failed or, with ``--once``, is done; with a line now and then."""
     shown = time.monotonic()
     while True:
-        ended = await asyncio.to_thread(pipeline.wait, 0.5)
+        # To its end: it may begin queries again, which must not be while they are stopped.
+        ended = await _whole(lambda: pipeline.wait(0.5))
         if time.monotonic() - shown >= 1.0 or ended:
             shown = time.monotonic()
             _show(args, await asyncio.to_thread(pipeline.status), recorder)
@@ -268,6 +272,7 @@ def _show(args: argparse.Namespace, status: Status, recorder: Recorder | None) -
         print(json.dumps(told), flush=True)
     elif not args.quiet and sys.stderr.isatty():
         faults = f", {status.faults:,} payloads not as they say" if status.faults else ""
+        faults += f", {status.restarts} restarts of Spark's queries" if status.restarts else ""
         line = (
             f"{status.rows:,} rows, {status.rows_per_s:,.0f}/s, {status.lag_rows:,} rows and "
             f"{status.lag_seconds:.0f} s behind, {status.lost:,} lost{faults}, "

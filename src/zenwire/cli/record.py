@@ -117,9 +117,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _main(args: argparse.Namespace) -> int:
-    from zenwire.record import Recorder  # noqa: PLC0415 - slow to load
+    from zenwire.node.plane import load  # noqa: PLC0415 - slow to load
+    from zenwire.record import Recorder  # noqa: PLC0415
 
     _warn_of_verbatim(args)
+    # Before there is a session, which would stand still meanwhile.
+    await asyncio.to_thread(load)
     sink = _sink(args)
     recorder: Recorder | None = None
     try:

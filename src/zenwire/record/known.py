@@ -2,7 +2,8 @@
 
 A sample is known by the number that its source gave it or, without one, by its key and timestamp.
 Of the time before a hole, the newest timestamp of each key says how far it is known. Rows stay as
-Arrow has them: there may be a million.
+Arrow has them: there may be a million. Of those after the hole there may be many more, if somebody
+is slow to answer: they are kept where a history has their time.
 """
 
 from __future__ import annotations
@@ -20,13 +21,15 @@ if TYPE_CHECKING:
 
     from zenwire.spool import LogReader, Spool, SpoolError
 
-__all__ = ["COLUMNS", "TAIL", "Known", "Missing"]
+__all__ = ["COLUMNS", "TAIL", "Known", "Missing", "times_of"]
 
 COLUMNS: Final = ("key", "timestamp", "timestamp_id", "source_zid", "source_eid", "source_sn")
 """What a sample is known by."""
 
+STAMPS: Final = COLUMNS[:3]
+NUMBERS: Final = COLUMNS[3:]
 TAIL: Final = 1_000_000
-"""Rows before a hole that are looked at, and after it."""
+"""Rows before a hole that are looked at."""
 
 Source = tuple[bytes, int]
 Lost: TypeAlias = "Callable[[SpoolError], object]"
@@ -62,9 +65,10 @@ class _Numbers:
 
 
 class Known:
-    """The samples around a hole."""
+    """The samples around a hole. ``times`` are all that will be asked for, if they are known."""
 
-    def __init__(self) -> None:
+    def __init__(self, times: pa.Array | None = None) -> None:
+        self._times = times
         self._old: list[pa.RecordBatch] = []
         self._new: list[pa.RecordBatch] = []
         self._read = 0
@@ -76,19 +80,26 @@ class Known:
         self._told: dict[Source, list[tuple[int, int]]] = {}
 
     @classmethod
-    def read(cls, spool: Spool, mark: int, lost: Lost | None = None) -> Known:
+    def read(
+        cls, spool: Spool, mark: int, lost: Lost | None = None, times: pa.Array | None = None
+    ) -> Known:
         """From the rows of a spool: those before ``mark``, and those of after the hole so far.
 
         Rows that cannot be read are told to ``lost``. Raises SpoolError without it.
         """
-        known, log = cls(), spool.samples
+        known, log = cls(times), spool.samples
         known._read, begin = log.latest(), max(log.earliest(), mark - TAIL)
-        for first, batch in log.read(begin, known._read, lost=lost):
-            part, cut = batch.select(COLUMNS), max(mark - first, 0)
+        for first, part in log.read(begin, known._read, lost=lost, columns=known._columns):
+            cut = max(mark - first, 0)
             for some, take in ((part[:cut], known.before), (part[cut:], known.since)):
                 if some.num_rows:
                     take(some)
         return known
+
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        """What there is to look at."""
+        return COLUMNS if self._times is None or len(self._times) else NUMBERS
 
     def read_on(self, spool: Spool, mark: int, end: int, lost: Lost | None = None) -> None:
         """What came meanwhile, and the losses that were told of the hole.
@@ -96,8 +107,8 @@ class Known:
         ``end`` is the first row in front of which whoever writes looks for gaps itself.
         """
         log = spool.samples
-        for first, batch in log.read(self._read, log.latest(), lost=lost):
-            part, cut = batch.select(COLUMNS), max(end - first, 0)
+        for first, part in log.read(self._read, log.latest(), lost=lost, columns=self._columns):
+            cut = max(end - first, 0)
             for some, take in ((part[:cut], self.since), (part[cut:], self.later)):
                 if some.num_rows:
                     take(some)
@@ -117,7 +128,8 @@ class Known:
 
     def before(self, samples: pa.RecordBatch) -> None:
         """Rows of before the hole, in order."""
-        self._old.append(samples)
+        if samples.schema.names != list(NUMBERS):
+            self._old.append(samples.select(STAMPS))
         for source, numbers in _by_source(samples):
             # The furthest, not the last: a history brings older ones after newer ones.
             self._last[source] = _furthest(self._last.get(source, int(numbers[0])), numbers)
@@ -125,16 +137,29 @@ class Known:
 
     def since(self, samples: pa.RecordBatch) -> None:
         """Rows of after the hole."""
-        self._new.append(samples)
+        self._keep(samples)
         for source, numbers in _by_source(samples):
             self._first.setdefault(source, int(numbers[0]))
             self._numbers.setdefault(source, _Numbers()).add(numbers)
 
     def later(self, samples: pa.RecordBatch) -> None:
         """Rows whose gaps others look for; but some may come late, and fill the hole."""
-        self._new.append(samples)
+        self._keep(samples)
         for source, numbers in _by_source(samples):
             self._late.setdefault(source, _Numbers()).add(numbers)
+
+    def _keep(self, samples: pa.RecordBatch) -> None:
+        """Those that a history may have too."""
+        if samples.schema.names == list(NUMBERS):
+            return
+        stamps = samples.select(STAMPS)
+        times = stamps.column("timestamp")
+        if self._times is not None:
+            stamps = stamps.filter(pc.is_in(times, self._times))
+        elif times.null_count:
+            stamps = stamps.filter(pc.is_valid(times))
+        if stamps.num_rows:
+            self._new.append(stamps)
 
     def told(self, source: Source, first: int, last: int) -> None:
         """These stand in the losses."""
@@ -163,7 +188,7 @@ class Known:
             keep[by_time] = self._new_stamps(part.take(pa.array(by_time)))
         found = samples.filter(pa.array(keep))
         if found.num_rows:
-            self._new.append(found.select(COLUMNS))
+            self._new.append(found.select(STAMPS))
         return found
 
     def _new_stamps(self, samples: pa.RecordBatch) -> list[bool]:
@@ -183,7 +208,7 @@ class Known:
         """Of each key, before the hole."""
         found: dict[str, _Stamp] = {}
         if self._old:
-            table = pa.Table.from_batches(self._old).select(COLUMNS[:3])
+            table = pa.Table.from_batches(self._old)
             table = table.filter(pc.is_valid(table.column("timestamp")))
             times = np.asarray(table.column("timestamp"), np.int64).view(np.uint64)
             table = table.set_column(1, "timestamp", pa.array(times))
@@ -243,6 +268,12 @@ class Known:
         return sorted(found)
 
 
+def times_of(histories: Iterable[pa.RecordBatch]) -> pa.Array:
+    """When samples of histories were made that have no number, each time once."""
+    found = [batch.filter(pc.is_null(batch.column("source_sn"))) for batch in histories]
+    return pc.unique(pa.chunked_array([b.column("timestamp") for b in found], pa.int64()))
+
+
 def _furthest(last: int, numbers: np.ndarray) -> int:
     ahead = (numbers - last) % MODULUS
     return (last + int(ahead[ahead <= MODULUS // 2].max(initial=0))) % MODULUS
@@ -287,7 +318,7 @@ def _sources(samples: pa.RecordBatch) -> Iterator[tuple[Source, np.ndarray, np.n
 
 def _stamps(samples: pa.RecordBatch) -> list[tuple[str, _Stamp]]:
     """Keys and times, of rows that have one."""
-    columns = (samples.column(name).to_pylist() for name in COLUMNS[:3])
+    columns = (samples.column(name).to_pylist() for name in STAMPS)
     return [
         (key, (_unsigned(time), whose or b"")) for key, time, whose in zip(*columns, strict=True)
     ]

@@ -12,12 +12,12 @@ from zenwire.errors import ZError
 from zenwire.record.chosen import Chosen, choose
 from zenwire.record.history import TIMEOUT, History, pull
 from zenwire.record.hole import Hole
-from zenwire.record.known import Known, Missing
+from zenwire.record.known import Known, Missing, times_of
 from zenwire.spool import Spool, SpoolError
 from zenwire.wire.values import WhatAmI
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
     from types import TracebackType
 
@@ -250,10 +250,10 @@ class Recorder:
                 self.filled.set()
             await asyncio.sleep(_PAUSE)
 
-    async def _fill_hole(self, hole: Hole, histories: Iterable[History], *, again: bool) -> None:
+    async def _fill_hole(self, hole: Hole, histories: Sequence[History], *, again: bool) -> None:
         mark = hole.take(again=True)
         await asyncio.to_thread(self._sink.flush)
-        known = await asyncio.to_thread(self._known, mark)
+        known = await asyncio.to_thread(self._known, mark, histories)
         for chosen, history in zip(self._chosen, histories, strict=True):
             for batch in history.batches:
                 self._recover(await asyncio.to_thread(known.fresh, chosen.keep(batch)))
@@ -277,10 +277,11 @@ class Recorder:
                 await asyncio.to_thread(self._sink.flush)
         await asyncio.to_thread(self._sink.flush)
 
-    def _known(self, mark: int) -> Known:
+    def _known(self, mark: int, histories: Sequence[History]) -> Known:
         """In a thread. Raises SpoolError."""
         assert self._spool is not None
-        return Known.read(Spool.open(self._spool), mark, _incomparable)
+        times = times_of(batch for history in histories for batch in history.batches)
+        return Known.read(Spool.open(self._spool), mark, _incomparable, times)
 
     def _missing(self, known: Known, mark: int, end: int) -> list[Missing]:
         """In a thread, of the rows before ``end``. Raises SpoolError."""

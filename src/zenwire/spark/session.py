@@ -175,6 +175,8 @@ def _settings(app: str, master: str, scratch: Path) -> dict[str, str]:
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         # Rows of `batches` have up to 64 KiB: a number of rows alone does not bound memory.
         "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),
+        # A busy machine lets Python and Java wait for each other longer than Spark's 15 seconds.
+        "spark.python.authenticate.socketTimeout": "120s",
     }
     if local:
         settings |= {

@@ -268,11 +268,16 @@ class LogReader:
     # Rows.
 
     def read(
-        self, start: int, end: int, *, lost: Callable[[SpoolError], object] | None = None
+        self,
+        start: int,
+        end: int,
+        *,
+        lost: Callable[[SpoolError], object] | None = None,
+        columns: Sequence[str] | None = None,
     ) -> Iterator[Rows]:
         """Rows from ``start`` up to ``end``, or as far as there are any; here not even copied.
 
-        Raises OffsetGone if the first of them were removed, and SpoolDamaged; or, if there is
+        Of some ``columns``, the others are not decompressed. Raises OffsetGone if the first of them were removed, and SpoolDamaged; or, if there is
         ``lost``, tells it and goes on behind that.
         """
         position = start
@@ -297,7 +302,7 @@ class LogReader:
                 if entry.first >= end:
                     return
                 try:
-                    batch = self._batch(segment, entry)
+                    batch = self._batch(segment, entry, columns)
                 except SpoolError as e:
                     self._lose(e, lost)
                     continue
@@ -325,14 +330,19 @@ class LogReader:
                 raise OffsetGone(str(self._place), segment.first, earliest) from None
             raise
 
-    def _batch(self, segment: Segment, entry: Entry) -> pa.RecordBatch:
+    def _batch(
+        self, segment: Segment, entry: Entry, columns: Sequence[str] | None = None
+    ) -> pa.RecordBatch:
         name = f"{self._name}/{segment.data}"
         where = f"offsets {entry.first} to {entry.end - 1}"
         try:
             data = self._place.view(name, entry.position, entry.length)
             if zlib.crc32(data) != entry.crc:
                 raise self._damaged(segment.data, f"{where}: the checksum is wrong")
-            batch = ipc.read_record_batch(data, self.schema)
+            if columns is None:
+                batch = ipc.read_record_batch(data, self.schema)
+            else:
+                batch = self._some(data, columns)
             # A checksum tells chance from intent, not one who means harm: Arrow trusts offsets.
             batch.validate(full=True)
         except FileNotFoundError:
@@ -345,6 +355,14 @@ class LogReader:
         if batch.num_rows != entry.rows:
             raise self._damaged(segment.data, f"{where}: there are {batch.num_rows} rows")
         return batch
+
+    def _some(self, data: pa.Buffer, columns: Sequence[str]) -> pa.RecordBatch:
+        """Arrow leaves columns out of streams only, which begin with a schema."""
+        fields = [self.schema.get_field_index(name) for name in columns]
+        options = ipc.IpcReadOptions(included_fields=fields, use_threads=False)
+        stream = pa.py_buffer(b"".join((self.schema.serialize(), data)))
+        with ipc.open_stream(stream, options=options) as found:
+            return found.read_next_batch().select(list(columns))
 
     def check(self, segment: Segment) -> Iterator[Rows | SpoolDamaged]:
         """Every batch of a segment, or what is wrong with it; what is behind that comes too."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from zenwire.columns.samples import SAMPLES
-from zenwire.record.known import COLUMNS, Known
+from zenwire.record.known import COLUMNS, Known, times_of
 from zenwire.spool import Settings, Spool, Writer
 
 SCHEMA = pa.schema(
@@ -160,3 +160,22 @@ def test_a_source_that_was_first_heard_after_the_hole() -> None:
     # What was published before anybody recorded is no loss.
     known.fresh(numbered(b"\x01", 1, 3, 9))
     assert [(m.first, m.last) for m in known.missing()] == [(10, 11), (13, 29)]
+
+
+def test_of_what_came_after_the_hole_only_the_times_of_histories_are_kept(tmp_path: Path) -> None:
+    def row(key: str, at: int | None) -> dict[str, object]:
+        said = {"key": key, "kind": 0, "payload": b"", "reliable": True, "time": 1}
+        return dict.fromkeys(SAMPLES.names) | said | {"timestamp": at, "timestamp_id": b"\x01"}
+
+    many = [row("k", None if n % 2 else n) for n in range(10_000)]
+    with Writer.open(tmp_path / "s") as writer:
+        writer.append(pa.RecordBatch.from_pylist(many, SAMPLES))
+    spool = Spool.open(tmp_path / "s")
+    history = stamped(("k", 600), ("k", 10_001), ("other", 600))
+    known = Known.read(spool, 500, times=times_of([history, numbered(b"\x01", 1)]))
+    assert sum(batch.num_rows for batch in known._new) == 1
+    assert times(known.fresh(history)) == [("k", 10_001), ("other", 600)]
+    # No history, nothing to compare with.
+    known = Known.read(spool, 500, times=times_of([numbered(b"\x01", 1)]))
+    assert (known._old, known._new) == ([], [])
+    assert known.missing() == []

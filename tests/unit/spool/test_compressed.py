@@ -26,3 +26,13 @@ def test_rows_are_what_they_were(tmp_path: Path, size: int, rows: int, *, compre
     (path,) = (tmp_path / "s" / "samples").glob("*.arrow")
     with pa.ipc.open_stream(path.read_bytes()) as stream:
         assert stream.read_all().to_batches() == [batch]
+
+
+@pytest.mark.parametrize(("size", "rows"), [(8, 5000), (2000, 50)])
+def test_some_of_the_columns(tmp_path: Path, size: int, rows: int) -> None:
+    batch = samples(range(rows), size=size)
+    with Writer.open(tmp_path / "s") as writer:
+        writer.append(batch)
+    (found,) = Spool.open(tmp_path / "s").samples.read(1, rows, columns=["time", "key"])
+    assert found.first == 1
+    assert found.batch.equals(batch.select(["time", "key"])[1:])

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import logging
 import os
 import re
 import shutil
@@ -34,6 +35,7 @@ from zenwire.spark.ingest.journal import State
 from zenwire.spark.ingest.lake import Change, Lake
 from zenwire.spark.ingest.latest import bucket, latest
 from zenwire.spark.ingest.names import appended, minutes_of, stem_of
+from zenwire.spark.ingest.passing import PassingError, passes
 from zenwire.spark.ingest.ranges import DONE, WRITTEN, Target, write_ranges
 from zenwire.spark.ingest.rows import (
     NEW,
@@ -50,6 +52,8 @@ from zenwire.spark.payloads.messages import Definitions
 from zenwire.spark.write_layout import TableError, why
 
 __all__ = ["LossesBatch", "SamplesBatch"]
+
+_log = logging.getLogger("zenwire.ingest")
 
 _COMPRESSION: Final = "zstd"
 _DONE: Final = StructField(DONE, StringType())
@@ -213,7 +217,9 @@ def _plainly(out: Path) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as e:
-        raise TableError(f"{out}: {_cause(e)}") from None
+        _log.debug("%s", e)
+        kind = PassingError if passes(e) else TableError
+        raise kind(f"{out}: {_cause(e)}") from None
     except OSError as e:
         raise TableError(f"{e.filename or out}: {e.strerror or e}") from None
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -25,6 +26,8 @@ from zenwire.spark.ingest.batch import LossesBatch, SamplesBatch
 from zenwire.spark.ingest.compact import Compaction
 from zenwire.spark.ingest.lake import Lake
 from zenwire.spark.ingest.names import TARGET
+from zenwire.spark.ingest.passing import passes
+from zenwire.spark.ingest.sources import SOURCES
 from zenwire.spark.live.options import PARTITION, Options
 from zenwire.spark.payloads.messages import Definitions, load
 from zenwire.spark.write_layout import TableError, why
@@ -32,14 +35,17 @@ from zenwire.spool import Spool, SpoolError
 
 __all__ = ["QUERIES", "SETTINGS", "Pipeline", "Status"]
 
+_log = logging.getLogger("zenwire.ingest")
+
 QUERIES: Final = ("samples", "losses")
-RECORDS: Final = 5_000_000
-"""Rows of a micro-batch at most: enough that the ten seconds to the next one are not what limits it,
-and a restart is short."""
+RECORDS: Final = 20_000_000
+"""Rows of a micro-batch at most: enough that what it costs by itself, some seconds, and the ten
+seconds to the next one are not what limits it; and a restart is short."""
 BYTES: Final = 1 << 30
 """And their bytes, as the spools have them: samples of 10 MB are no rarity."""
-PARTITION_BYTES: Final = 16 << 20
-"""Of a task. Spools are compressed, and every task has a file for each prefix that it meets."""
+PARTITION_BYTES: Final = 128 << 20
+"""Of a task at most, as the spools have them. Every task has a file for each prefix that it meets,
+and costs something by itself: there are no more of them than keep all cores busy."""
 SETTINGS: Final = {
     # Renames in place of new file contexts: a trigger is shorter by half, on disks that have them.
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming."
@@ -54,6 +60,9 @@ _TELL: Final = 5.0
 """Seconds between two times that spools are told how far it is."""
 _STOP: Final = 120.0
 """Seconds that a micro-batch may take to its end when it is told to stop."""
+_PAUSES: Final = (1.0, 2.0, 5.0, 10.0, 20.0)
+"""Seconds before it is tried again after a fault that passes: so often, without a micro-batch that
+went well in between."""
 
 
 class Status(NamedTuple):
@@ -72,10 +81,16 @@ class Status(NamedTuple):
     rows_per_s: float
     lag_rows: int
     lag_seconds: float
+    restarts: int
+    """Times that Spark failed at something of its own, and was told to try again."""
 
 
 class Pipeline:
-    """One lake and what goes into it. Raises TableError; ``start`` and ``wait`` too."""
+    """One lake and what goes into it. Raises TableError; ``start`` and ``wait`` too.
+
+    A fault of Spark that passes is a line of the log, and the queries begin again: some times in a
+    row, which is in ``wait``. ``check`` says of any failure what it was.
+    """
 
     def __init__(
         self,
@@ -102,6 +117,11 @@ class Pipeline:
         self._target = target
         self._queries: dict[str, StreamingQuery] = {}
         self._tells = 0.0
+        self._how: tuple[bool, float] = False, 0.0
+        self._resumes: float | None = None
+        """When queries begin again that have failed."""
+        self._failures = self._restarts = 0
+        self._reached = (-1, -1)
         self._stack = contextlib.ExitStack()
         self.completed: list[str] = []
         """Queries whose last micro-batch a former run had begun to commit, and this one ended."""
@@ -138,8 +158,19 @@ class Pipeline:
 
     def start(self, *, once: bool = False, interval: float = 10.0) -> None:
         """``once``: what is in the spools now, and then it ends by itself."""
+        self._how = once, interval
+        self._failures, self._reached = 0, self._at()
         for name, value in SETTINGS.items():
             self._spark.conf.set(name, value)
+        try:
+            self._begin()
+        except (PySparkException, Py4JError) as e:
+            self._fail(why(e), passing=passes(e))
+
+    def _begin(self) -> None:
+        """Raises what Spark raises."""
+        self._resumes = None
+        once, interval = self._how
         self._tell_losses()
         out, format = self._lake.out, self._lake.format
         how: dict[str, Callable[[DataFrame, int], None]] = {
@@ -153,22 +184,21 @@ class Pipeline:
             ),
             "losses": LossesBatch(out, format, Compaction(target=self._target)),
         }
-        try:
-            for query, each in how.items():
-                read = self._spark.readStream.format("zenoh").options(**self._said(query))
-                written = (
-                    read.load()
-                    .writeStream.queryName(f"zenwire ingest {query}")
-                    .option("checkpointLocation", str(self._lake.checkpoint(query)))
-                    .foreachBatch(each)
-                )
-                if once:
-                    written = written.trigger(availableNow=True)
-                else:
-                    written = written.trigger(processingTime=f"{max(interval, 0.0)} seconds")
-                self._queries[query] = written.start()
-        except (PySparkException, Py4JError) as e:
-            raise TableError(why(e)) from None
+        for query, each in how.items():
+            self._spark.dataSource.register(SOURCES[query])
+            read = self._spark.readStream.format(SOURCES[query].name())
+            written = (
+                read.options(**self._said(query))
+                .load()
+                .writeStream.queryName(f"zenwire ingest {query}")
+                .option("checkpointLocation", str(self._lake.checkpoint(query)))
+                .foreachBatch(each)
+            )
+            if once:
+                written = written.trigger(availableNow=True)
+            else:
+                written = written.trigger(processingTime=f"{max(interval, 0.0)} seconds")
+            self._queries[query] = written.start()
 
     def _said(self, query: str) -> dict[str, str]:
         said = {
@@ -181,6 +211,7 @@ class Pipeline:
             # Tasks get offsets, and read the rows themselves: those need not pass through Spark.
             said["table"] = "ranges"
             said.setdefault("maxPartitionBytes", str(PARTITION_BYTES))
+            said.setdefault("minPartitions", str(_tasks(self._spark)))
             said["maxRecordsPerTrigger"] = str(self._records)
             said["maxBytesPerTrigger"] = str(BYTES)
             if self._reader is not None:
@@ -196,10 +227,10 @@ class Pipeline:
         """Until all have ended, or one has failed, or the time is over. Whether all have ended."""
         ends = None if seconds is None else time.monotonic() + seconds
         while True:
-            self.check()
+            self._keep_on()
             if time.monotonic() >= self._tells:
                 self._tell_losses()
-            if not any(query.isActive for query in self._queries.values()):
+            if self._resumes is None and not any(q.isActive for q in self._queries.values()):
                 return True
             if ends is not None and time.monotonic() >= ends:
                 return False
@@ -207,24 +238,77 @@ class Pipeline:
 
     def check(self) -> None:
         """Raises TableError if a query has failed."""
+        found = self._failed()
+        if found is not None:
+            raise TableError(self._whole(found[0]))
+
+    def _failed(self) -> tuple[str, bool] | None:
+        """Why a query has, and whether that passes."""
         for name, query in self._queries.items():
             error = None if query.isActive else query.exception()
             if error is not None:
-                raise TableError(
-                    f"{name}: {why(error)}; what is in {self._lake.out} is whole, and the next run "
-                    "goes on from there"
-                )
+                return f"{name}: {why(error)}", passes(error)
+        return None
+
+    def _whole(self, said: str) -> str:
+        return f"{said}; what is in {self._lake.out} is whole, and the next run goes on from there"
+
+    def _keep_on(self) -> None:
+        """Begin again what has failed of a fault that passes. Raises TableError for others."""
+        if self._resumes is not None:
+            if time.monotonic() < self._resumes:
+                return
+            try:
+                self._begin()
+            except (PySparkException, Py4JError) as e:
+                self._fail(why(e), passing=passes(e))
+            return
+        found = self._failed()
+        if found is not None:
+            self._fail(found[0], passing=found[1])
+
+    def _fail(self, said: str, *, passing: bool) -> None:
+        """Raises TableError, unless it is to be tried again."""
+        reached = self._at()
+        if reached != self._reached:
+            self._failures, self._reached = 0, reached
+        if not passing or self._failures == len(_PAUSES):
+            raise TableError(self._whole(said))
+        pause = _PAUSES[self._failures]
+        self._failures += 1
+        self._restarts += 1
+        _log.warning(
+            "%s; Spark is told to try again in %g s (%d of %d)",
+            said,
+            pause,
+            self._failures,
+            len(_PAUSES),
+        )
+        if not self._halt():
+            # It may go on for a while, and there must not be two.
+            raise TableError(self._whole(said))
+        self._resumes = time.monotonic() + pause
+
+    def _at(self) -> tuple[int, int]:
+        """The last micro-batches that are in the tables."""
+        samples, losses = (self._lake.journal(query).state().batch for query in QUERIES)
+        return samples, losses
 
     def stop(self) -> None:
         """Between two micro-batches, if that is soon."""
-        ends = time.monotonic() + _STOP
+        self._resumes = None
+        self._halt()
+
+    def _halt(self) -> bool:
+        """Whether none of them was within a micro-batch."""
+        ends, between = time.monotonic() + _STOP, True
         for query in self._queries.values():
             try:
                 while (
                     query.isActive
                     and query.status["isTriggerActive"]
                     and query.exception() is None
-                    and time.monotonic() < ends
+                    and (between := time.monotonic() < ends)
                 ):
                     time.sleep(_LOOK / 2)
                 query.stop()
@@ -234,6 +318,7 @@ class Pipeline:
         if self._queries:
             self._tell_losses()
         self._queries = {}
+        return between
 
     def _tell_losses(self) -> None:
         """How far ``losses`` has come: the spools keep theirs until then.
@@ -273,6 +358,7 @@ class Pipeline:
             rows_per_s=rows / seconds if seconds else 0.0,
             lag_rows=lag,
             lag_seconds=max(behind, 0.0),
+            restarts=self._restarts,
         )
 
     def _lag(self) -> int:
@@ -290,6 +376,15 @@ class Pipeline:
         query = self._queries.get("samples")
         last = None if query is None else query.lastProgress
         return {} if last is None else json.loads(last.json)
+
+
+def _tasks(spark: SparkSession) -> int:
+    """Two for each core, so that the last one is not waited for long."""
+    try:
+        return 2 * int(spark.sparkContext.defaultParallelism)
+    except (PySparkException, Py4JError, AttributeError):
+        # Spark Connect does not tell.
+        return 16
 
 
 def _taken(source: dict[str, Any]) -> int:

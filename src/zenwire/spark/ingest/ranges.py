@@ -26,7 +26,8 @@ import pyarrow.parquet as pq
 
 from zenwire.spark.ingest.pieces import newest, pieces
 from zenwire.spark.ingest.rows import NEW, OTHER, PREFIX_MAX, PREFIXES_MAX
-from zenwire.spark.ingest.sorting import SPARK, TOGETHER, by_key, new_file, with_words
+from zenwire.spark.ingest.sorting import SPARK, TOGETHER, by_key, in_order, new_file, with_words
+from zenwire.spark.live.columns import plain
 from zenwire.spark.live.options import Options
 from zenwire.spark.live.plan import Range, rows_of
 from zenwire.spark.payloads.values import CBOR, CDR, SERIALIZED
@@ -77,13 +78,14 @@ def write_ranges(
         task, nothing = _Task(target), None
         for batch in ranges:
             for part in batch.to_pylist():
-                for rows in rows_of(Range(**part), options):
+                for rows in rows_of(Range(**part), options, words=True):
                     viewed = task.take(rows)
                     if viewed.num_rows:
                         yield _row(viewed, None)
                     if nothing is None:
                         nothing = pa.record_batch(
-                            [pa.nulls(1, f.type) for f in rows.schema], names=rows.schema.names
+                            [plain(pa.nulls(1, f.type)) for f in rows.schema],
+                            names=rows.schema.names,
                         )
                 # Pieces are of one spool.
                 task.flush()
@@ -96,16 +98,15 @@ def write_ranges(
 def _row(rows: pa.RecordBatch, done: str | None) -> pa.RecordBatch:
     """With the column of what was done."""
     told = pa.array([done], pa.string()).take(pa.array(np.zeros(rows.num_rows, np.int32)))
-    fields = [pa.field(f.name, f.type) for f in rows.schema]
-    return pa.record_batch(
-        [*rows.columns, told], schema=pa.schema([*fields, pa.field(DONE, pa.string())])
-    )
+    columns = [plain(column) for column in rows.columns]
+    return pa.record_batch([*columns, told], names=[*rows.schema.names, DONE])
 
 
 def has_views(rows: pa.RecordBatch, of_ros: pa.Array) -> pa.Array:
     """Which rows Spark is to do: those whose payload is text, or something to be looked into."""
-    viewed = pc.is_in(rows.column("encoding"), value_set=_VIEWED)
-    return pc.or_(viewed, of_ros)
+    encoding = rows.column("encoding").dictionary_encode()
+    viewed = pc.is_in(encoding.dictionary, value_set=_VIEWED).take(encoding.indices)
+    return pc.or_(pc.fill_null(viewed, False), of_ros)
 
 
 def name_of_key(key: str, chunks: int) -> str:
@@ -163,7 +164,7 @@ class _Task:
         rows = with_words(pa.concat_batches(self._waiting))
         self._waiting, self._bytes = [], 0
         order, codes, places = by_key(rows, self._name)
-        rows = rows.take(pa.array(order))
+        rows = in_order(rows, order)
         whole = self._whole(rows)
         for place, begin, end in self._parts(places, codes, np.asarray(rows.column("time"))):
             self._file(place, whole.schema).write_batch(whole.slice(begin, end - begin))

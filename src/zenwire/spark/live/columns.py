@@ -6,8 +6,8 @@ of the few values that there are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ __all__ = [
     "ERROR",
     "LOSS_COLUMNS",
     "loss_rows",
+    "plain",
     "range_row",
     "sample_rows",
     "struct",
@@ -89,9 +90,18 @@ def _field(field: pa.Field) -> t.StructField:
 
 
 def sample_rows(
-    spool: str, first: int, batch: pa.RecordBatch, columns: Sequence[str], keep: pa.Array | None
+    spool: str,
+    first: int,
+    batch: pa.RecordBatch,
+    columns: Sequence[str],
+    keep: pa.Array | None,
+    *,
+    words: bool = False,
 ) -> pa.RecordBatch:
-    """Rows of SAMPLES, of which ``keep`` says which are wanted; their first offset is ``first``."""
+    """Rows of SAMPLES, of which ``keep`` says which are wanted; their first offset is ``first``.
+
+    With ``words``, columns of few values are dictionaries, which cost a tenth.
+    """
     offsets = pa.array(np.arange(first, first + batch.num_rows))
     if keep is not None:
         batch, offsets = batch.filter(keep), offsets.filter(keep)
@@ -104,13 +114,23 @@ def sample_rows(
         else:
             array = _MADE[name](batch) if name in _MADE else batch.column(name)
         arrays.append(array)
-    return pa.record_batch(arrays, schema=pa.schema([_SCHEMA.field(name) for name in columns]))
+    if words:
+        return pa.record_batch(arrays, names=list(columns))
+    return pa.record_batch(
+        [plain(array) for array in arrays],
+        schema=pa.schema([_SCHEMA.field(name) for name in columns]),
+    )
+
+
+def plain(array: pa.Array) -> pa.Array:
+    """Without a dictionary."""
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
 def loss_rows(spool: str, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
     """Rows of LOSSES, with their own number."""
     numbers = pa.array(np.arange(first, first + batch.num_rows))
-    arrays = [_repeated(spool, batch.num_rows), numbers, *batch.columns]
+    arrays = [plain(_repeated(spool, batch.num_rows)), numbers, *batch.columns]
     return pa.record_batch(arrays, schema=_LOSSES)
 
 
@@ -120,21 +140,25 @@ def range_row(path: str, spool: str, first: int, end: int) -> pa.RecordBatch:
 
 
 def _repeated(text: str, count: int) -> pa.Array:
-    return pa.array([text]).take(pa.array(np.zeros(count, np.int32)))
+    return _words(pa.array(np.zeros(count, np.int32)), [text])
+
+
+def _words(indices: pa.Array, words: Iterable[str | None]) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(indices, pa.array(words, pa.string()))
 
 
 # Numbers as words.
 
 
-def _of_values(numbers: pa.Array, word: Callable[[int], Any], kind: pa.DataType) -> pa.Array:
+def _of_values(numbers: pa.Array, word: Callable[[int], str | None]) -> pa.Array:
     """Asked once for each value that occurs; null stays null."""
     found = numbers.dictionary_encode()
-    return pa.array(map(word, found.dictionary.to_pylist()), kind).take(found.indices)
+    return _words(found.indices, map(word, found.dictionary.to_pylist()))
 
 
 def _kind(batch: pa.RecordBatch) -> pa.Array:
     words = {PUT: "PUT", DELETE: "DELETE", ERROR: "ERROR"}
-    return _of_values(batch.column("kind"), words.get, pa.string())
+    return _of_values(batch.column("kind"), words.get)
 
 
 def _encoding_word(number: int) -> str:
@@ -148,16 +172,17 @@ def _encoding(batch: pa.RecordBatch) -> pa.Array:
     valued = pc.not_equal(batch.column("kind"), DELETE)
     absent = pc.and_(valued, batch.column("encoding").is_null())
     numbers = pc.if_else(absent, pa.scalar(0, pa.int32()), batch.column("encoding"))
-    return _of_values(numbers, _encoding_word, pa.string())
+    return _of_values(numbers, _encoding_word)
 
 
 def _schema(batch: pa.RecordBatch) -> pa.Array:
     column = batch.column("encoding_schema")
     if column.null_count == len(column):
-        return pa.nulls(len(column), pa.string())
+        return _words(pa.nulls(len(column), pa.int32()), [])
     texts = column.dictionary_encode()
-    words = [data.decode(errors="replace") for data in texts.dictionary.to_pylist()]
-    return pa.array(words, pa.string()).take(texts.indices)
+    return _words(
+        texts.indices, [data.decode(errors="replace") for data in texts.dictionary.to_pylist()]
+    )
 
 
 def _micros(nanoseconds: pa.Array) -> pa.Array:
@@ -174,20 +199,28 @@ def _timestamp(batch: pa.RecordBatch) -> pa.Array:
     return pa.array(micros.astype(np.int64), mask=valid).cast(_TIME)
 
 
-def _qos(get: Callable[[QoS], Any], kind: pa.DataType) -> Callable[[pa.RecordBatch], pa.Array]:
+def _qos(get: Callable[[QoS], str]) -> Callable[[pa.RecordBatch], pa.Array]:
     """What has no QoS has the default one."""
-    words = pa.array([get(QoS(raw)) for raw in range(64)], kind)
+    found = [get(QoS(raw)) for raw in range(64)]
+    words = list(dict.fromkeys(found))
+    numbers = np.array([words.index(word) for word in found], np.int32)
 
     def made(batch: pa.RecordBatch) -> pa.Array:
-        numbers = np.asarray(pc.fill_null(batch.column("qos"), QoS().raw))
-        return words.take(pa.array(numbers & 63))
+        return _words(pa.array(numbers[_qos_raw(batch)]), words)
 
     return made
 
 
+def _qos_raw(batch: pa.RecordBatch) -> np.ndarray:
+    return np.asarray(pc.fill_null(batch.column("qos"), QoS().raw)) & 63
+
+
+def _express(batch: pa.RecordBatch) -> pa.Array:
+    return pa.array(np.array([QoS(raw).express for raw in range(64)])[_qos_raw(batch)])
+
+
 def _reliability(batch: pa.RecordBatch) -> pa.Array:
-    words = pa.array(["BEST_EFFORT", "RELIABLE"])
-    return words.take(batch.column("reliable").cast(pa.int8()))
+    return _words(batch.column("reliable").cast(pa.int32()), ["BEST_EFFORT", "RELIABLE"])
 
 
 _MADE: Final[dict[str, Callable[[pa.RecordBatch], pa.Array]]] = {
@@ -198,8 +231,8 @@ _MADE: Final[dict[str, Callable[[pa.RecordBatch], pa.Array]]] = {
     "timestamp": _timestamp,
     "ntp64": lambda batch: batch.column("timestamp"),
     "clock_id": lambda batch: batch.column("timestamp_id"),
-    "priority": _qos(lambda q: q.priority.name, pa.string()),
-    "congestion_control": _qos(lambda q: q.congestion_control.name, pa.string()),
-    "express": _qos(lambda q: q.express, pa.bool_()),
+    "priority": _qos(lambda q: q.priority.name),
+    "congestion_control": _qos(lambda q: q.congestion_control.name),
+    "express": _express,
     "reliability": _reliability,
 }

@@ -6,6 +6,7 @@ import logging
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -15,9 +16,12 @@ from zenwire.spark.live.columns import loss_rows, range_row, sample_rows
 from zenwire.spark.live.options import EARLIEST, LATEST, Options, Start
 from zenwire.spool import LogReader, Spool, SpoolError
 
-__all__ = ["Range", "Spools", "cut", "rows_of"]
+__all__ = ["RANGE_BYTES", "Range", "Spools", "cut", "rows_of"]
 
 _log = logging.getLogger(__name__)
+
+RANGE_BYTES: Final = 16 << 20
+"""Of a range that is handed on, at least: who takes it writes files, which are not to be tiny."""
 
 
 @dataclass
@@ -97,7 +101,10 @@ class Spools:
         """What tasks read of so much of each spool."""
         batches = {name: self.ranges(name, *part) for name, part in parts.items()}
         total = sum(size for found in batches.values() for _, _, size in found)
-        target = min(self._options.partition_bytes, -(-total // self._options.min_partitions))
+        most = self._options.partition_bytes
+        target = min(most, -(-total // self._options.min_partitions))
+        if self._options.table == "ranges":
+            target = max(target, min(most, RANGE_BYTES))
         return [
             Range(self.paths[name], name, first, end)
             for name, found in batches.items()
@@ -125,8 +132,11 @@ def cut(batches: Sequence[tuple[int, int, int]], target: int) -> Iterator[tuple[
         yield begin, end
 
 
-def rows_of(part: Range, options: Options) -> Iterator[pa.RecordBatch]:
-    """What a task gives. Raises SpoolError unless losses are allowed."""
+def rows_of(part: Range, options: Options, *, words: bool = False) -> Iterator[pa.RecordBatch]:
+    """What a task gives; ``words`` as `sample_rows` has it.
+
+    Raises SpoolError unless losses are allowed.
+    """
     if options.table == "ranges":
         yield range_row(part.path, part.spool, part.first, part.end)
         return
@@ -138,7 +148,8 @@ def rows_of(part: Range, options: Options) -> Iterator[pa.RecordBatch]:
         if options.table == "losses":
             yield loss_rows(part.spool, first, batch)
             continue
-        made = sample_rows(part.spool, first, batch, options.columns, keys(batch.column("key")))
+        keep = keys(batch.column("key"))
+        made = sample_rows(part.spool, first, batch, options.columns, keep, words=words)
         if made.num_rows:
             yield made
 
