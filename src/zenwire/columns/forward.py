@@ -37,9 +37,9 @@ _ENTRIES_MAX: Final = 2**21
 """Heads, and places for them, that are kept at a time."""
 _LARGEST: Final = 2**17
 """No message that came in one batch has more, with all that is added."""
-_OUT: Final = 3 * 2**20
-"""Bytes that are written at once: mostly all that became of what was read at once, since each write
-wakes who reads it, which costs more than to copy."""
+_OUT: Final = 2**18, 3 * 2**20
+"""Bytes that are written at once, first, and once that was too little: then mostly all that became
+of what was read at once, since each write wakes who reads it, which costs more than to copy."""
 _BATCHES: Final = 256
 _CUTS: Final = np.zeros((3, 0), np.int32)
 _DEL: Final = len(encode(Del()))
@@ -207,7 +207,7 @@ class Passage:
         self._state = np.zeros(4, np.int64)
         self._stamped = np.zeros(3, np.uint64)
         self._times = _NEVER
-        self.out = np.zeros(_OUT, np.uint8)
+        self.out = np.empty(_OUT[0], np.uint8)
         self.cuts: Int32 = np.zeros((3, _BATCHES), np.int32)
 
     def renew(self, free: Bytes | None) -> Bytes:
@@ -215,8 +215,14 @@ class Passage:
 
         ``free`` is one that was given before, and is not needed any more.
         """
-        kept, self.out = self.out, np.empty(_OUT, np.uint8) if free is None else free
+        kept = self.out
+        self.out = np.empty(len(kept), np.uint8) if free is None else free
         return kept
+
+    def grow(self) -> None:
+        """What was written last did not hold all there was, and is not needed any more."""
+        if len(self.out) < _OUT[1]:
+            self.out = np.empty(_OUT[1], np.uint8)
 
     def alike(self, part: Part, first: int) -> Alike:
         """Rows of a part from ``first`` on, as far as they are all usual, or none of them."""
@@ -343,6 +349,8 @@ class Written:
     def go_on(self, around: tuple[bytes, bytes], sn: int, mask: int, prefix: int) -> bool:
         """The next ones, in FRAMEs from this number on; False if there are none."""
         self.alone = False
+        if self._next:
+            self._passage.grow()
         larger = self._fill(around, (sn, mask, prefix), self._packing, self._count)
         if larger and not self.batches:
             self.alone = True

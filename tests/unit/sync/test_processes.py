@@ -176,11 +176,14 @@ def test_a_forked_child_keeps_no_socket() -> None:
 settings["listen"]["endpoints"] = ["tcp/127.0.0.1:{free_port()}"]
 session = zenwire.open(settings)
 ours, theirs = os.pipe()
+begun, begins = os.pipe()
 child = os.fork()
 if child == 0:
     os.close(theirs)
+    os.write(begins, b"x")
     os.read(ours, 1)
     os._exit(0)
+os.read(begun, 1)
 subscriber = session.declare_subscriber("a")
 session.put("a", "x")
 assert subscriber.recv().payload.to_string() == "x"
