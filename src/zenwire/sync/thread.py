@@ -47,7 +47,7 @@ _TURN: Final = 256
 SMALL: Final = 4096
 """Bytes of a value that may go by a burst."""
 
-BURST: Final = 512
+BURST: Final = 2048
 """Values that may be in a burst before the next one waits."""
 
 _AT_EXIT: Final = 2.0
