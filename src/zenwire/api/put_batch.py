@@ -169,6 +169,7 @@ class _Writing:
             if neighbour is None or carrier is None:
                 break
             straight = carrier.machine.straight(qos.priority, reliable)
+            # A session without priorities has one lane for all; the kernel writes that of the row.
             if straight is None or straight.at != lane(qos.priority, reliable):
                 break
             made = packer.batches(rows, done, straight, qos, reliable)

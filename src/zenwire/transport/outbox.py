@@ -352,7 +352,7 @@ class Outbox:
         if size > self._room:
             return b""
         # As ``_taken``, for what needs no looking.
-        next_[to.at] = sn = sn + 1 & self._counters.mask
+        next_[to.at] = sn + 1 & self._counters.mask
         self._queues[priority].clear()
         self._queued = 0
         self._open[priority] = None

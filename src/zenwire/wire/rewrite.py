@@ -9,7 +9,7 @@ from zenwire.wire.data import Put, Reply
 from zenwire.wire.define import spec_of
 from zenwire.wire.network import NetworkMessage, Push, Request, Response, ResponseFinal
 from zenwire.wire.objects import encode
-from zenwire.wire.repeat import LEARN_MAX, Counted, Known, sized
+from zenwire.wire.repeat import LEARN_MAX, Counted, Known, put_in, sized
 
 __all__ = ["KnownWriter"]
 
@@ -78,10 +78,10 @@ class KnownWriter:
         return data
 
     def _write_response(self, response: Response) -> bytes:
-        known = self._responses.get(id(response.key))
-        put = response.body.body if type(response.body) is Reply else None
-        if type(put) is not Put:
+        put = put_in(response)
+        if put is None:
             return encode(response)
+        known = self._responses.get(id(response.key))
         if (
             known is not None
             and _same_response(known[0], response)
