@@ -6,6 +6,7 @@ The publisher dials the subscriber through `lossy`.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -156,6 +157,9 @@ def test_a_third_is_lost_by_chance(sends: Any, takes: Any, kind: str, seed: int)
             link.loses = by_chance(seed, 1 / 3)
             for n in range(count):
                 publisher.put(str(n))
+                if n % 20 == 0:
+                    # So that a busy machine loses none besides: nobody asks twice for an answer.
+                    time.sleep(0.01)
             taken.wait(*numbers(0, count - 1))
             assert len(link.lost) > count // 5
             assert taken.misses == []

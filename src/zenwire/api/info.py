@@ -61,7 +61,7 @@ def _link(neighbour: Neighbour, carrier: Carrier) -> Link:
         dst=str(link.dst),
         mtu=facts.mtu,
         is_streamed=facts.streamed,
-        interfaces=facts.interfaces,
+        interfaces=link.interfaces,
         auth_identifier=facts.common_name or user,
         priorities=priorities and (int(priorities[0]), int(priorities[1])),
         reliability=reliability,

@@ -84,6 +84,11 @@ class Link(ABC):
         self.bytes_out = 0
         self.dropped = 0
 
+    @property
+    def interfaces(self) -> tuple[str, ...]:
+        """The names of those that it runs over."""
+        return self.facts.interfaces
+
     @abstractmethod
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Send, or keep for sending; nothing happens on a closed link.

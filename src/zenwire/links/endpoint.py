@@ -244,7 +244,7 @@ def options_of(endpoint: Locator) -> Options:
     if keys is None:
         raise _unknown_protocol(shown(endpoint), endpoint.protocol)
     config = endpoint.config if isinstance(endpoint, EndPoint) else ""
-    values = _read(endpoint, "config", config, keys, strict=True)
+    values = _read(endpoint, "config", config, keys, strict=True) if config else {}
     if "iface" in values and "bind" in values:
         reason = "iface and bind exclude each other"
         raise EndpointError(shown(endpoint), "config", reason, "drop one")

@@ -11,6 +11,7 @@ from functools import lru_cache
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Final
 
+from zenwire.links.base import BATCH_MAX
 from zenwire.links.endpoint import Options, host_and_port
 from zenwire.links.errors import LinkError, link_error
 from zenwire.links.forking import owned
@@ -29,6 +30,7 @@ __all__ = [
     "make_socket",
     "printed",
     "resolve",
+    "stream_mtu",
 ]
 
 SockAddr = tuple[str, int] | tuple[str, int, int, int]
@@ -39,6 +41,9 @@ ATTEMPT_DELAY: Final = 0.25
 
 _PRIVATE: Final = tuple(map(ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")))
 
+_HEADERS_IPV4: Final = 40
+_HEADERS_IPV6: Final = 60
+"""Bytes of the headers of IP and TCP."""
 _BIND_TO_DEVICE: Final = getattr(socket, "SO_BINDTODEVICE", None)
 
 
@@ -245,3 +250,13 @@ def _is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def stream_mtu(sock: socket.socket, src: SockAddr) -> int:
+    """Bytes of a batch over TCP: as many halves of a segment as fit, so that full ones fill it."""
+    limit = BATCH_MAX - (_HEADERS_IPV6 if ":" in src[0] else _HEADERS_IPV4)
+    try:
+        half = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG) // 2
+    except (OSError, AttributeError):
+        return limit
+    return min(limit, (limit - 1) // half * half or half) if half > 0 else limit

@@ -291,7 +291,7 @@ class StreamListener(Listener):
                 if e.errno != errno.ECONNABORTED:
                     await asyncio.sleep(ACCEPT_PAUSE)
                 continue
-            sock.setblocking(False)
+            owned(sock).setblocking(False)
             if len(self._pending) >= HANDSHAKES_MAX:
                 self.counters.evicted += 1
                 oldest = next(iter(self._pending))
@@ -335,7 +335,6 @@ async def carry(
 
     With a server name this side is the client of TLS. The socket is the link's from now on.
     """
-    owned(sock)
     loop = asyncio.get_running_loop()
     try:
         if server_name is None:

@@ -12,7 +12,8 @@ import sys
 from dataclasses import dataclass
 from typing import Final
 
-from zenwire.links.base import BATCH_MAX, Attach, Facts, Link, Listener
+from zenwire.links.base import Attach, Facts, Link, Listener
+from zenwire.links.dialled import Dialled
 from zenwire.links.endpoint import Options, options_of, shown
 from zenwire.links.errors import LinkError, link_error
 from zenwire.links.interfaces import names_of
@@ -27,22 +28,13 @@ from zenwire.links.sockets import (
     make_socket,
     printed,
     resolve,
+    stream_mtu,
 )
-from zenwire.links.stream import (
-    BACKLOG,
-    READ_SIZE,
-    StreamLink,
-    StreamListener,
-    Wrap,
-    carry,
-)
+from zenwire.links.stream import BACKLOG, StreamLink, StreamListener, Wrap
 from zenwire.wire.locator import EndPoint, Locator
 
 __all__ = ["TcpListener", "connect", "describe", "dial", "listen", "start_listener"]
 
-_HEADERS_IPV4: Final = 40
-_HEADERS_IPV6: Final = 60
-"""Bytes of the headers of IP and TCP."""
 _TOLD_BY_NEXT: Final = sys.platform == "linux"
 """A connect(2) that must not wait never tells that it is done; here the next one does."""
 
@@ -55,71 +47,20 @@ async def connect(
     """Connect to the first address that answers. Raises LinkError, and TimeoutError."""
     options = options_of(endpoint)
     sock = _dial_at_once(endpoint, options)
+    at_once = sock is not None
     if sock is None:
         async with asyncio.timeout(timeout):
             sock = await dial(endpoint, options)
-    link = _Dialled(endpoint, attach)
+    link = Dialled(endpoint, attach)
     try:
         link.begin(sock)
-        await carry(link, sock)
+        if at_once:
+            link.read()
+        else:
+            await link.handed_over()
     except OSError as e:
         raise link_error(shown(endpoint), "connecting", e) from e
     return link
-
-
-class _Dialled(StreamLink):
-    """A link that is attached before asyncio has its socket: its first words are out sooner."""
-
-    def __init__(self, endpoint: EndPoint, attach: Attach) -> None:
-        super().__init__(endpoint, attach, _described)
-        self._sock: socket.socket | None = None
-        self._unsent = b""
-
-    def begin(self, sock: socket.socket) -> None:
-        """Over a socket that is connected. Raises OSError when the other side is gone.
-
-        The addresses are filled in behind the first words: those wait for nothing.
-        """
-        try:
-            src: SockAddr = sock.getsockname()
-            dst: SockAddr = sock.getpeername()
-            self.facts = Facts(streamed=True, reliable=True, mtu=_mtu(sock, src))
-            self._sock = sock
-            super().ready()
-        except BaseException:
-            sock.close()
-            raise
-        _fill_in(self, src, dst, self.facts)
-
-    def write_early(self, data: bytes | bytearray | memoryview) -> None:
-        if self._sock is None or self._closing:
-            return
-        self.bytes_out += len(data)
-        sent = 0
-        if not self._unsent:
-            # What is wrong with it, asyncio will tell.
-            with contextlib.suppress(OSError):
-                sent = self._sock.send(data)
-        self._unsent += data[sent:]
-
-    def ready(self) -> None:
-        """From now on asyncio sends, and in a moment it reads; an answer may be there already."""
-        sock, self._sock = self._sock, None
-        unsent, self._unsent = self._unsent, b""
-        if unsent:
-            self.transport.write(unsent)
-        elif sock is not None:
-            try:
-                answer = sock.recv(READ_SIZE)
-            except BlockingIOError:
-                return
-            # The end of it, asyncio will be told again.
-            if answer:
-                self.data_received(answer)
-
-
-def _described(_link: StreamLink) -> None:
-    """It is already."""
 
 
 async def listen(endpoint: EndPoint, attach: Attach) -> Listener:
@@ -248,22 +189,7 @@ def describe(link: StreamLink, *, streamed: bool = True, mtu: int | None = None)
     dst: SockAddr | None = known("peername")
     if src is None or dst is None:
         raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
-    facts = Facts(streamed, True, _mtu(known("socket"), src) if mtu is None else mtu)
-    _fill_in(link, src, dst, facts)
-
-
-def _fill_in(link: StreamLink, src: SockAddr, dst: SockAddr, facts: Facts) -> None:
     link.src = locator_of(link.endpoint.protocol, src)
     link.dst = locator_of(link.endpoint.protocol, dst)
-    names = names_of(ip_of(src))
-    link.facts = Facts(facts.streamed, facts.reliable, facts.mtu, names)
-
-
-def _mtu(sock: socket.socket, src: SockAddr) -> int:
-    """As many halves of a segment as fit a batch, so that full batches fill segments."""
-    limit = BATCH_MAX - (_HEADERS_IPV6 if ":" in src[0] else _HEADERS_IPV4)
-    try:
-        half = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG) // 2
-    except (OSError, AttributeError):
-        return limit
-    return min(limit, (limit - 1) // half * half or half) if half > 0 else limit
+    most = stream_mtu(known("socket"), src) if mtu is None else mtu
+    link.facts = Facts(streamed, True, most, names_of(ip_of(src)))

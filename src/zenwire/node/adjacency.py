@@ -103,13 +103,13 @@ class Adjacency:
             carrier = self._carry(link, machine)
             carrier.flush_soon()
             made.append(carrier)
+            # While the other side reads InitSyn there is time for what its OpenAck needs.
+            _ = node.tables
             return carrier
 
         wanted = with_defaults(endpoint, node.config)
         try:
             await node.reach.connect(wanted, attach, node.settings.open_timeout)
-            # While the other side reads InitSyn there is time for what its OpenAck needs.
-            _ = node.tables
         except BaseException:
             for carrier in made:
                 self._opening.pop(carrier.machine, None)

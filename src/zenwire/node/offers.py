@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from zenwire.errors import ConfigError, ConfigProblem, ZError
 from zenwire.links import PROTOCOLS, Facts, priorities_of, reliability_of
-from zenwire.node.config.transport import QueueSize
+from zenwire.node.config.transport import Auth, QueueSize
 from zenwire.transport import (
     Credentials,
     LinkFacts,
@@ -50,6 +50,8 @@ _TLS_FILES = (
 _TLS_FLAGS = ("enable_mtls", "verify_name_on_connect", "close_link_on_expiration")
 _BUFFERS = ("so_sndbuf", "so_rcvbuf")
 _SIZES = attrgetter(*(field.name for field in dataclasses.fields(QueueSize)))
+_NO_AUTH = Auth()
+_ALL = frozenset(PROTOCOLS)
 
 
 class Together:
@@ -81,11 +83,7 @@ def transport_settings(config: Effective, zid: ZenohId) -> Settings:
     credentials = None
     if usrpwd.user is not None and usrpwd.password is not None:
         credentials = Credentials(usrpwd.user.encode(), usrpwd.password.encode())
-    together = Together()
-    users = together.get(lambda: _users(usrpwd.dictionary_file))
-    private_key = together.get(lambda: _private_key(config))
-    known_keys = together.get(lambda: _known_keys(config))
-    together.check()
+    users, private_key, known_keys = _NOTHING if transport.auth == _NO_AUTH else _known(config)
     return Settings(
         zid=zid,
         whatami=config.mode,
@@ -151,7 +149,7 @@ def facts_of(facts: Facts, endpoint: Locator) -> LinkFacts:
 def allowed(config: Effective) -> frozenset[str]:
     """The protocols that may be used."""
     chosen = config.settings.transport.link.protocols
-    return frozenset(PROTOCOLS if chosen is None else chosen)
+    return _ALL if chosen is None else frozenset(chosen)
 
 
 def with_defaults(endpoint: Locator, config: Effective) -> EndPoint:
@@ -179,6 +177,21 @@ def with_defaults(endpoint: Locator, config: Effective) -> EndPoint:
     values |= pairs(endpoint.config) if isinstance(endpoint, EndPoint) else {}
     text = ";".join(f"{name}={value}" for name, value in sorted(values.items()))
     return EndPoint(endpoint.protocol, endpoint.address, endpoint.metadata, text)
+
+
+_Known = tuple[dict[bytes, bytes] | None, PrivateKey | None, frozenset[PublicKey] | None]
+"""Users with their passwords, the own key, and those of others."""
+_NOTHING: _Known = None, None, None
+
+
+def _known(config: Effective) -> _Known:
+    """Raises ConfigError for all files that cannot be read."""
+    together = Together()
+    users = together.get(lambda: _users(config.settings.transport.auth.usrpwd.dictionary_file))
+    private_key = together.get(lambda: _private_key(config))
+    known_keys = together.get(lambda: _known_keys(config))
+    together.check()
+    return users, private_key, known_keys
 
 
 def _users(name: str | None) -> dict[bytes, bytes] | None:

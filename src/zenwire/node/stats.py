@@ -152,8 +152,7 @@ def neighbour_stats(neighbour: Neighbour) -> NeighbourStats:
 def _link(carrier: Carrier) -> LinkStats:
     link = carrier.link
     stats = total([carrier.machine.stats])
-    interfaces = link.facts.interfaces
-    return LinkStats(link.src, link.dst, interfaces, link.writable, link.dropped, stats)
+    return LinkStats(link.src, link.dst, link.interfaces, link.writable, link.dropped, stats)
 
 
 def _group(group: Group) -> GroupStats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum, unique
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from zenwire.keyexpr import KeyExprTree
 from zenwire.routing.faces import chunks_of
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from zenwire.routing.faces import Face
 
-__all__ = ["Change", "Declarations", "Kind", "merge"]
+__all__ = ["KINDS", "Change", "Declarations", "Kind", "merge"]
 
 Sources = dict["Face", QueryableInfo]
 
@@ -30,6 +30,9 @@ class Kind(Enum):
 
     # They are looked up for every declaration, and that of Enum hashes the name.
     __hash__ = object.__hash__
+
+
+KINDS: Final = tuple(Kind)
 
 
 class Change(NamedTuple):
@@ -60,7 +63,7 @@ _Ids = tuple[int, QueryableInfo] | dict[int, QueryableInfo]
 class _OfFace:
     """The declarations of one face, by the ids it gave them."""
 
-    keys: dict[Kind, dict[int, str]] = field(default_factory=lambda: {kind: {} for kind in Kind})
+    keys: dict[Kind, dict[int, str]] = field(default_factory=lambda: {kind: {} for kind in KINDS})
     infos: dict[Change, _Ids] = field(default_factory=dict)
     alone: dict[QueryableInfo, Sources] = field(default_factory=dict)
     """What stands in the trees for keys that this face alone declared: the same for all."""
@@ -78,7 +81,11 @@ class Declarations:
         self._faces: dict[Face, _OfFace] = {}
         self._latest: tuple[Change | None, Sources] = None, {}
         """What was changed last, and its sources: whoever hears of a change looks at those."""
-        self._trees: dict[Kind, KeyExprTree[Sources]] = {kind: KeyExprTree() for kind in Kind}
+        self._trees: dict[Kind, KeyExprTree[Sources]] = {kind: KeyExprTree() for kind in KINDS}
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return any(self._trees.values())
 
     def count(self, face: Face) -> int:
         """How many declarations of the face are alive."""

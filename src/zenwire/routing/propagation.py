@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from zenwire.keyexpr import includes
-from zenwire.routing.declarations import Change, Declarations, Kind, merge
+from zenwire.routing.declarations import KINDS, Change, Declarations, Kind, merge
 from zenwire.routing.resources import split_wild
 from zenwire.routing.state import CONTROL, State
 from zenwire.wire.declare import (
@@ -61,9 +61,9 @@ class Propagation:
 
         One at each step; what changes meanwhile is told as it changes.
         """
-        if not (face.relation.pushes or face.relation.multicast):
+        if not (face.relation.pushes or face.relation.multicast) or not self._declarations:
             return
-        changes = [Change(kind, key) for kind in Kind for key in self._keys(kind, None)]
+        changes = [Change(kind, key) for kind in KINDS for key in self._keys(kind, None)]
         if face.relation.pushes:
             for change in changes:
                 if self._wanted(face, change, None, change) is not None:
@@ -94,7 +94,7 @@ class Propagation:
 
     def answers(self, held: Held) -> Iterator[None]:
         """Tell a face the current declarations that its interest asks for, one at each step."""
-        for kind in Kind:
+        for kind in KINDS:
             if kind not in held.kinds:
                 continue
             if held.aggregate and held.key is not None:

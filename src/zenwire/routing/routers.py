@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from zenwire.routing.faces import Face, Region, Relation
-from zenwire.routing.graph import Graph, Router, Tree
+from zenwire.routing.graph import Graph, Router, Tree, Ways
 from zenwire.routing.outputs import NodeKnown
 from zenwire.routing.state import CONTROL, State
 from zenwire.wire.linkstate import OAM_LINKSTATE, Link, LinkState, LinkStateList
@@ -67,7 +67,7 @@ class Routers:
         self._faces: dict[ZenohId, Face] = {}
         self._far: dict[ZenohId, Face] = {}
         self._numbers: dict[Face, dict[int, ZenohId]] = {}
-        self._ways = self._graph.ways()
+        self._ways = Ways(state.zid, {})
         self._stale_until: float | None = None
         self._still_until = float("-inf")
         self._due: float | None = None

@@ -11,7 +11,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from zenwire.routing.declarations import Change, Kind
+from zenwire.routing.declarations import KINDS, Change, Kind
 from zenwire.routing.interests import Held, KeySet
 from zenwire.routing.state import CONTROL, State
 from zenwire.wire.network import Interest
@@ -69,7 +69,7 @@ class Upstream:
         self._propagation = propagation
         self._wants: dict[_Name, Want] = {}
         self._exact: dict[Change, list[Want]] = {}
-        self._covered: dict[Kind, KeySet] = {kind: KeySet() for kind in Kind}
+        self._covered: dict[Kind, KeySet] = {kind: KeySet() for kind in KINDS}
         self._faces: dict[Face, dict[int, Asked]] = {}
         self._deadlines: deque[tuple[float, Face, Asked]] = deque()
 

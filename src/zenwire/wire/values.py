@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag, unique
+from functools import cache
 
 from zenwire.errors import EncodeError
 from zenwire.wire.limits import KEY_SUFFIX_MAX, ZID_MAX
@@ -204,6 +205,7 @@ class Resolution:
     raw: int = 0x0A
 
     @classmethod
+    @cache
     def of(cls, frame_sn: int = 32, request_id: int = 32) -> Resolution:
         """From bits: 8, 16, 32 or 64."""
         index = {8: 0, 16: 1, 32: 2, 64: 3}

@@ -174,7 +174,7 @@ def test_a_locator_of_another_node_is_good_enough() -> None:
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize("where", ["tcp", "ws", "tls"], indirect=True)
+@pytest.mark.parametrize("where", ["tcp6", "ws", "tls"], indirect=True)
 def test_cancelling_connect_leaves_nothing_behind(where: tuple[str, str]) -> None:
     async def scenario() -> None:
         async with listening(where[0]) as (listener, _):

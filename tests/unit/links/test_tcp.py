@@ -29,7 +29,7 @@ def test_port_0_becomes_a_port_and_options_are_set() -> None:
             assert link.facts.streamed
             assert link.facts.reliable
             assert 0 < link.facts.mtu < 65_535
-            assert (await there.get()).link.facts.interfaces == link.facts.interfaces != ()
+            assert (await there.get()).link.interfaces == link.interfaces != ()
             await here.close()
 
     asyncio.run(scenario())
@@ -47,7 +47,7 @@ def test_a_wildcard_of_ipv6_takes_ipv4_too() -> None:
                 f"tcp/[::ffff:127.0.0.1]:{port}",
                 f"tcp/[::1]:{port}",
             }
-            assert first.link.facts.interfaces == second.link.facts.interfaces
+            assert first.link.interfaces == second.link.interfaces
             await here.close()
 
     asyncio.run(scenario())
@@ -173,7 +173,7 @@ def test_first_words_are_out_before_asyncio_has_the_socket(host: str, size: int)
             assert link.bytes_out == len(words) + 1
             assert str(link.dst).endswith(f":{port}")
             assert str(link.src) == str(end.link.dst).replace("[::ffff:127.0.0.1]", "127.0.0.1")
-            assert link.facts.interfaces == end.link.facts.interfaces != ()
+            assert link.interfaces == end.link.interfaces != ()
             end.link.write(b"back")
             assert await ends[0].size(4) == b"back"
             link.close()

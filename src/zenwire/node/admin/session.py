@@ -95,7 +95,7 @@ def _link(neighbour: Neighbour, carrier: Carrier) -> dict[str, Any]:
         "group": None,
         "mtu": facts.mtu,
         "is_streamed": facts.streamed,
-        "interfaces": list(facts.interfaces),
+        "interfaces": list(link.interfaces),
         "auth_identifier": facts.common_name or user,
     }
     if peer.qos:

@@ -70,7 +70,10 @@ class SequenceNumberResolution(Enum):
 
     @property
     def bits(self) -> int:
-        return int(self.value.removesuffix("bit"))
+        return _BITS[self]
+
+
+_BITS: Final = {each: int(each.value.removesuffix("bit")) for each in SequenceNumberResolution}
 
 
 @unique

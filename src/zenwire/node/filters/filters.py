@@ -38,17 +38,18 @@ class Filters:
     @classmethod
     def of(cls, settings: Settings) -> Filters | None:
         """None if nothing is filtered. Raises ConfigError, with all that is wrong."""
+        control = settings.access_control
+        wanted = settings.downsampling or settings.qos.network or settings.low_pass_filter
+        if not (wanted or control.enabled or settings.stats.filters):
+            return None
         found = problems(settings) + key_problems(settings)
         if found:
             raise ConfigError(tuple(found))
-        control = settings.access_control
         if control.enabled:
             for name in ("rules", "subjects", "policies"):
                 if not getattr(control, name):
                     _log.warning("access_control/%s is empty: only the default holds", name)
-        wanted = settings.downsampling or settings.qos.network or settings.low_pass_filter
-        counted = bool(settings.stats.filters)
-        return cls(settings) if wanted or control.enabled or counted else None
+        return cls(settings)
 
     def steps(self, party: Party, flow: Flow) -> list[Step]:
         """What a session's messages pass in one direction, in order. Mostly nothing."""

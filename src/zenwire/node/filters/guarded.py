@@ -102,6 +102,6 @@ def _party(session: Session, link: Link) -> Party:
         zid=peer.zid,
         username=username,
         common_names=() if facts.common_name is None else (facts.common_name,),
-        interfaces=facts.interfaces,
+        interfaces=link.interfaces,
         protocols=(link.endpoint.protocol,),
     )
