@@ -23,15 +23,31 @@ ID_MASK = 0x1F
 
 
 class Codec(Generic[T]):
-    """``read`` and ``write`` of one class of messages or structs."""
+    """``read`` and ``write`` of one class of messages or structs.
+
+    Each is made when it is first called: a node that starts needs few of them.
+    """
 
     __slots__ = ("read", "spec", "write")
 
     def __init__(self, cls: type[T]) -> None:
         self.spec = spec_of(cls)
         # The header is that of a message; structs have none.
-        self.read: Callable[..., T] = reader_of(self.spec)
-        self.write: Callable[[Writer, T], None] = writer_of(self.spec)
+        self.read: Callable[..., T] = self._first_read
+        self.write: Callable[[Writer, T], None] = self._first_write
+
+    def made(self) -> Codec[T]:
+        """The same, with nothing left to make: for who keeps the functions."""
+        self.read, self.write = reader_of(self.spec), writer_of(self.spec)
+        return self
+
+    def _first_read(self, r: Reader, header: int = 0) -> T:
+        self.read = reader_of(self.spec)
+        return self.read(r, header)
+
+    def _first_write(self, w: Writer, value: T) -> None:
+        self.write = writer_of(self.spec)
+        self.write(w, value)
 
 
 _CODECS: dict[type, Codec[Any]] = {}
@@ -51,7 +67,7 @@ class Struct(Kind[T]):
     def __init__(self, cls: type[T]) -> None:
         self.cls = cls
         self.label = cls.__name__
-        codec = codec_of(cls)
+        codec = codec_of(cls).made()
         # As attributes of the instance: a message has several, and each call counts.
         self.read = codec.read  # type: ignore[method-assign]
         self.write = codec.write  # type: ignore[method-assign,assignment] # names of arguments
