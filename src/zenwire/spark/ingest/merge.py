@@ -41,7 +41,7 @@ def merge_files(paths: Sequence[str], to: Path, target: int) -> list[str]:
             made = _as(rows, schema)
             if file is None:
                 names.append(f"{uuid.uuid4().hex}.parquet")
-                file = new_file(to / names[-1], made.schema)
+                file = new_file(to / names[-1], made)
             file.write_batch(made)
             if (to / names[-1]).stat().st_size >= target:
                 file.close()

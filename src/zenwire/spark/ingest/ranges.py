@@ -167,7 +167,8 @@ class _Task:
         rows = in_order(rows, order)
         whole = self._whole(rows)
         for place, begin, end in self._parts(places, codes, np.asarray(rows.column("time"))):
-            self._file(place, whole.schema).write_batch(whole.slice(begin, end - begin))
+            part = whole.slice(begin, end - begin)
+            self._file(place, part).write_batch(part)
         few = whole.take(pa.array(newest(rows, codes)))
         self._small("newest", few)
         self._small("pieces", pieces(rows, codes))
@@ -207,23 +208,23 @@ class _Task:
         told = {SPARK: self._target.schema}
         return pa.record_batch([*columns.values()], schema=pa.schema(fields, metadata=told))
 
-    def _file(self, place: str, schema: pa.Schema) -> pq.ParquetWriter:
+    def _file(self, place: str, first: pa.RecordBatch) -> pq.ParquetWriter:
         if place not in self._open:
             if len(self._open) >= _FILES_MAX:
                 self._close(self._open)
-            self._open[place] = self._writer(self._done.samples, f"samples/{place}", schema)
+            self._open[place] = self._writer(self._done.samples, f"samples/{place}", first)
         return self._open[place]
 
     def _small(self, what: str, rows: pa.RecordBatch) -> None:
         if what not in self._beside:
             names = getattr(self._done, what)
-            self._beside[what] = self._writer(names, what, rows.schema)
+            self._beside[what] = self._writer(names, what, rows)
         self._beside[what].write_batch(rows)
 
-    def _writer(self, names: list[str], folder: str, schema: pa.Schema) -> pq.ParquetWriter:
+    def _writer(self, names: list[str], folder: str, first: pa.RecordBatch) -> pq.ParquetWriter:
         name = f"{folder}/{uuid.uuid4().hex}.parquet"
         names.append(name)
-        return new_file(self._target.staging / WRITTEN / name, schema)
+        return new_file(self._target.staging / WRITTEN / name, first)
 
     @staticmethod
     def _close(files: dict[str, pq.ParquetWriter]) -> None:

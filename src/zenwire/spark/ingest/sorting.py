@@ -28,6 +28,10 @@ _WORDS: Final = (
 _EACH_ITS_OWN: Final = {"offset", "payload", "ntp64", "source_sn"}
 """Columns of which no two rows are the same: to look for words in them takes half of the time."""
 _RISING: Final = {"offset"}
+_LOOKED_AT: Final = 64
+_OF_EACH: Final = 4096
+"""Payloads, and bytes of each, by which it is found out whether they get smaller."""
+_AS_LARGE: Final = 0.95
 
 
 def by_key(
@@ -69,14 +73,15 @@ def with_words(rows: pa.RecordBatch) -> pa.RecordBatch:
     return pa.record_batch(arrays, names=rows.schema.names)
 
 
-def new_file(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    """Its directory is made too. Raises OSError."""
+def new_file(path: Path, first: pa.RecordBatch) -> pq.ParquetWriter:
+    """For rows such as these. Its directory is made too. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    schema = first.schema
     names = set(schema.names)
     file = pq.ParquetWriter(
         path,
         schema,
-        compression="zstd",
+        compression=_compressions(first),
         store_schema=False,
         use_dictionary=sorted(names - _EACH_ITS_OWN),
         column_encoding=dict.fromkeys(sorted(names & _RISING), "DELTA_BINARY_PACKED"),
@@ -85,3 +90,24 @@ def new_file(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
     if schema.metadata and SPARK in schema.metadata:
         file.add_key_value_metadata({SPARK.decode(): schema.metadata[SPARK].decode()})
     return file
+
+
+def _compressions(rows: pa.RecordBatch) -> str | dict[str, str]:
+    """For all columns, or by column: images and the like do not get smaller, but take most time."""
+    if "payload" not in rows.schema.names or not _stays_as_large(rows.column("payload")):
+        return "zstd"
+    leaves = [
+        f"{field.name}.{part.name}" if part is not field else field.name
+        for field in rows.schema
+        for part in (field.type if pa.types.is_struct(field.type) else [field])
+    ]
+    return {name: "none" if name == "payload" else "zstd" for name in leaves}
+
+
+def _stays_as_large(payloads: pa.Array) -> bool:
+    step = max(1, len(payloads) // _LOOKED_AT)
+    some = [payloads[at].as_py() or b"" for at in range(0, len(payloads), step)]
+    sample = b"".join(payload[:_OF_EACH] for payload in some)
+    if len(sample) < _OF_EACH:
+        return False
+    return len(pa.compress(sample, "zstd", asbytes=True)) > _AS_LARGE * len(sample)
