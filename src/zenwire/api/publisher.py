@@ -181,22 +181,25 @@ class Publisher(Matcher, Puts):
         source_info: SourceInfo | None = None,
     ) -> None:
         """Publish a value. Waits for room as its congestion control says."""
-        plain = encoding is None and attachment is None and timestamp is None
-        if plain and source_info is None and timestamp_instrumentation is None:
+        if (
+            encoding is None
+            and attachment is None
+            and timestamp is None
+            and source_info is None
+            and (like := self._like) is not None
+        ):
+            if type(payload) is not bytes:
+                payload = bytes_of(payload)
             stream = self._stream
-            if stream is not None:
-                if type(payload) is not bytes:
-                    payload = bytes_of(payload)
-                if stream.put(payload):
-                    if stream.turn:
-                        stream.turn = False
-                        await asyncio.sleep(0)
-                    return
-        self.check("put")
-        like = self._like
-        if like is not None and plain and source_info is None:
-            body = with_payload(like, bytes_of(payload))
+            if timestamp_instrumentation is None and stream is not None and stream.put(payload):
+                if stream.turn:
+                    stream.turn = False
+                    await asyncio.sleep(0)
+                return
+            self.check("put")
+            body = with_payload(like, payload)
         else:
+            self.check("put")
             body = put_of(
                 self._core,
                 payload,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from zenwire.node.clock import time_of
 from zenwire.node.plane import ENOUGH
 from zenwire.transport import Event, Received, ReceivedRun, Unicast
+from zenwire.transport.gathered import Gathered, joined
 from zenwire.wire.values import Priority
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ _PATIENCE: Final = 0.05
 """Seconds after many messages came, in which a link is that of the patient."""
 _PAUSE: Final = 50e-6
 """Seconds without a write after which a message is not made to wait for others."""
+_WRITE_MAX: Final = 1024 * 1024
+"""Bytes that are enough for any write."""
 
 
 class Carrier:
@@ -46,6 +49,7 @@ class Carrier:
 
     __slots__ = (
         "_enough",
+        "_gathered",
         "_held",
         "_loop",
         "_on_end",
@@ -64,6 +68,7 @@ class Carrier:
         "flushing",
         "link",
         "machine",
+        "most",
         "on_drained",
         "over",
         "plane",
@@ -98,6 +103,10 @@ class Carrier:
         """Called once, when the link is writable again, or over."""
         self._written = float("-inf")
         self._held = 0
+        self._gathered = Gathered()
+        """What is out of the queues, and goes out with the next write."""
+        self.most = 1
+        """Bytes that are enough for a write; it is one batch at least."""
         self._rest: list[Event] = []
         self._unread = b""
         self.plane: Plane | None = None
@@ -259,9 +268,8 @@ class Carrier:
             return
         now = self._time()
         # The last words of a link go out even if nobody reads them: closing it has its own bound.
-        while (link.writable or self._last_words) and (data := machine.pull(now)):
-            link.write(data)
-            self._written = now
+        while (link.writable or self._last_words) and (data := self._next(now)):
+            self._write(data)
             if machine.drained:
                 break
         if machine.steady and self._timer is not None:
@@ -274,13 +282,54 @@ class Carrier:
         if machine.done:
             link.close()
 
+    def gather(self) -> None:
+        """Make room in the queues: what waits there goes out with what comes, in this round."""
+        if self.ended or not self.link.writable:
+            return
+        self._gather(self._time())
+        if self._gathered.size >= self.most:
+            self.flush()
+        self._flush_later()
+
+    def _gather(self, now: float) -> None:
+        """Take batches, as many as one write has."""
+        machine, gathered = self.machine, self._gathered
+        while gathered.size < self.most and (batch := machine.take(now)) is not None:
+            gathered.add(batch)
+            if machine.drained:
+                break
+
+    def _next(self, now: float) -> bytes:
+        """What the next write has; nothing if nothing waits."""
+        gathered = self._gathered
+        if not gathered.size:
+            batch = self.machine.take(now)
+            if batch is None or self.machine.drained:
+                # One is all there is, as most often.
+                return joined(batch)
+            gathered.add(batch)
+        self._gather(now)
+        return gathered.take()
+
+    def _write(self, data: bytes | memoryview) -> None:
+        link, twice = self.link, 2 * len(data)
+        link.write(data)
+        self._written = self._time()
+        # Each write has its price, so they grow for as long as the system takes them whole: what it
+        # leaves over is out of reach of what has a higher priority.
+        if not link.writable:
+            self.most = 1
+        elif self.most < twice and link.facts.streamed:
+            self.most = min(twice, _WRITE_MAX)
+
     def write(
         self, straight: Straight, data: bytes | memoryview, batches: int, messages: int
     ) -> None:
         """Batches that were made past the queues, as many as that."""
-        self.link.write(data)
-        self._written = now = self._time()
-        self.machine.went(straight, batches, messages, len(data), now)
+        if self._gathered.size:
+            self._write(self._gathered.take())
+        self._write(data)
+        self.machine.went(straight, batches, messages, len(data), self._written)
 
     def drain(self, seconds: float) -> asyncio.Future[None]:
         """Done when the link is writable again, or over, or after so many seconds."""

@@ -9,25 +9,28 @@ one, which has all the rules (`Node.settle`).
 from __future__ import annotations
 
 import os
-from itertools import chain, repeat
+from functools import partial
 from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
 from zenwire import process
 from zenwire.routing import Locality
 from zenwire.transport import Packed
+from zenwire.transport.gathered import Gathered
+from zenwire.wire.batch import stream_length
 from zenwire.wire.network import Push
 from zenwire.wire.objects import encode
 from zenwire.wire.repeat import Known, sized
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from zenwire.node.carrier import Carrier
     from zenwire.node.neighbour import Neighbour, Waiting
     from zenwire.node.node import Node
     from zenwire.routing import Session
     from zenwire.transport.runs import Lane, Run
+    from zenwire.wire.buffer import Buffer
     from zenwire.wire.data import Put
     from zenwire.wire.values import QoS
 
@@ -38,8 +41,11 @@ _TURN: Final = 512
 _SIZES: Final = 256
 """Of so many sizes of payloads it is remembered what stands before them."""
 
-
 _nowhere: list[bytes] = []
+
+
+def _add(parts: list[Buffer], before: bytes, payload: bytes) -> None:
+    parts += (before, payload)
 
 
 class Stream:
@@ -121,7 +127,6 @@ class Stream:
         if fit and len(payload) == self._size and self._generation == self._state.generation:
             self._fit = fit - 1
             add = self._add
-            add(self._before)
             add(payload)
             return True
         return self._put(payload)
@@ -140,27 +145,30 @@ class Stream:
             self._resize(payload)
         left = run.left - self._need
         if left < 0 and run.count:
+            by = run.by
             self._count(run.count)
-            run = lane.renew()
+            run = self._next(lane)
+            run.by = by
             left = run.left - self._need
-            if left < 0 and not self._neighbour.size:  # type: ignore[union-attr] # it has the lane
-                # Room may be a write away.
-                self._carrier.flush()  # type: ignore[union-attr] # as above
-                run = lane.run
-                left = run.left - self._need
         if left < 0 or self._neighbour.size:  # type: ignore[union-attr] # it has the lane
             return False
         if not run.count:
             lane.begin()
-        run.left = left
-        run.count += 1
-        run.parts += (self._before, payload)
+        run.add_value(self._before, payload)
         if self._ends or not self._carrier.flushing:  # type: ignore[union-attr] # as above
             self._flush(lane)
         elif run.by is self:
             self._grant(run)
         run.by = self
         return True
+
+    def _next(self, lane: Lane) -> Run:
+        """The run after one that is full; perhaps it has no room either."""
+        if not self._neighbour.size:  # type: ignore[union-attr] # it has the lane
+            # Room may be a write away.
+            self._carrier.gather()  # type: ignore[union-attr] # as above
+        run = lane.run
+        return lane.renew() if run.count and run.left < self._need else run
 
     def _grant(self, run: Run) -> None:
         """The next values need not look: they are counted now, and a flush is to come."""
@@ -170,7 +178,7 @@ class Stream:
         self._run = run
         self._fit = fit = min(run.left // self._need, _TURN)
         if fit:
-            self._add = run.parts.append
+            self._add = run.parts.append if run.before else partial(_add, run.parts, self._before)
             run.left -= fit * self._need
             run.count += fit
             run.owner = self
@@ -199,22 +207,21 @@ class Stream:
             self._resize(payloads[start])
         neighbour, need = self._neighbour, self._need
         assert neighbour is not None
+        while (after := self._straight(payloads, start)) > start:
+            start = after
         while start < end:
             run = lane.run
             run.by = None
             if run.left < need and run.count:
-                run = lane.renew()
-                if run.left < need and not neighbour.size:
-                    # Room may be a write away.
-                    self._carrier.flush()  # type: ignore[union-attr] # it has the lane
-                    run = lane.run
+                run = self._next(lane)
             fit = 0 if neighbour.size else run.left // need
             if fit <= 0:
                 fit = neighbour.session.packing // need
                 if not fit:
                     break
                 values = payloads[start : start + fit]
-                packed = Packed(b"".join(self._messages(values)), len(values), self._qos)
+                data = self._before.join((b"", *values))
+                packed = Packed(data, len(values), self._qos)
                 found = neighbour.send(packed, self._reliable)
                 if found is not None:
                     waiting.append(found)
@@ -223,17 +230,34 @@ class Stream:
             if not run.count:
                 lane.begin()
             values = payloads[start : start + fit]
-            run.parts += self._messages(values)
-            run.left -= len(values) * need
-            run.count += len(values)
+            run.add_values(self._before, values)
             start += len(values)
             if not self._carrier.flushing:  # type: ignore[union-attr] # it has the lane
                 self._flush(lane)
         return start
 
-    def _messages(self, payloads: Sequence[bytes]) -> Iterator[bytes]:
-        """Those of payloads of one size, in parts."""
-        return chain.from_iterable(zip(repeat(self._before), payloads))
+    def _straight(self, payloads: Sequence[bytes], start: int) -> int:
+        """Write whole batches past the queues, if nothing is in them. Gives where that ended."""
+        neighbour, before = self._neighbour, self._before
+        assert neighbour is not None
+        fit = neighbour.session.packing // self._need
+        batches = (len(payloads) - start) // fit if fit else 0
+        carrier = neighbour.free
+        if not batches or carrier is None or self._node.tap is not None:
+            return start
+        straight = carrier.machine.straight(self._qos.priority, self._reliable)
+        if straight is None:
+            return start
+        size, sn, gathered = fit * self._need, straight.sn, Gathered()
+        batches = min(batches, -(-carrier.most // size))
+        for _ in range(batches):
+            head = straight.heads.head(sn)
+            head = stream_length(len(head) + size, straight.prefix) + head
+            gathered.add((before, [head, *payloads[start : start + fit]], len(head) + size))
+            start += fit
+            sn = sn + 1 & straight.mask
+        carrier.write(straight, gathered.take(), batches, batches * fit)
+        return start
 
     def _flush(self, lane: Lane) -> None:
         carrier = self._carrier

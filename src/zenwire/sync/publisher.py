@@ -69,14 +69,15 @@ class Publisher(Matcher):
         source_info: SourceInfo | None = None,
     ) -> None:
         """Publish a value. Returns when it is on its way; waits if too many are."""
-        plain = (
+        if (
             encoding is None
             and attachment is None
             and timestamp is None
             and timestamp_instrumentation is None
             and source_info is None
-        )
-        if plain and type(payload) is bytes and len(payload) <= SMALL:
+            and type(payload) is bytes
+            and len(payload) <= SMALL
+        ):
             burst = self._burst
             if burst is not self._loop.newest:
                 # Perhaps it was undeclared since.
@@ -89,9 +90,6 @@ class Publisher(Matcher):
             return
         inner, raw = self._inner, payload_of(payload)
         inner.check("put")
-        if plain:
-            self._lane.send(inner.put(raw), len(raw))
-            return
         check(
             timestamp=timestamp,
             timestamp_instrumentation=timestamp_instrumentation,

@@ -178,7 +178,14 @@ class Session(Asking):
                 reliability,
             )
             if same is not None:
-                self._put(same, payload)
+                burst = self._bursts.get(same.priority)
+                if burst is None or burst is not self.loop.newest:
+                    burst = self._begin(same.priority, burst)
+                items = burst.items
+                # In one step: other threads put as well.
+                items += (same, payload)
+                if not burst.queued or len(items) >= 2 * BURST:
+                    burst.lane.go(burst)
                 return
         self.access.check("put")
         raw = payload_of(payload)
@@ -238,19 +245,13 @@ class Session(Asking):
         )
         return self.loop.run(call)
 
-    def _put(self, same: Repeated, payload: bytes) -> None:
-        """A value, and nothing else that is new."""
-        burst = self._bursts.get(same.priority)
-        if burst is None or burst is not self.loop.newest:
-            # Perhaps it was closed since.
-            self.access.check("put")
-            lane = self.access.lane(same.priority or Priority.DEFAULT)
-            burst = lane.begin(burst or Burst(lane, _Mixed()))
-            self._bursts[same.priority] = burst
-        items = burst.items
-        items.append((same, payload))
-        if not burst.queued or len(items) >= BURST:
-            burst.lane.go(burst)
+    def _begin(self, priority: Priority | None, burst: Burst | None) -> Burst:
+        """The burst that values of a priority go to now."""
+        # Perhaps it was closed since.
+        self.access.check("put")
+        lane = self.access.lane(priority or Priority.DEFAULT)
+        burst = self._bursts[priority] = lane.begin(burst or Burst(lane, _Mixed()))
+        return burst
 
     def delete(
         self,
@@ -415,11 +416,15 @@ class Session(Asking):
 
 
 class _Mixed:
-    """Values, each with what is put so again and again."""
+    """Values, each after what is put so again and again."""
 
-    def put_all(self, items: Sequence[tuple[Repeated, bytes]]) -> list[Waiting]:
+    def put_all(self, items: Sequence[Any]) -> list[Waiting]:
+        sames: Sequence[Repeated] = items[::2]
+        payloads: Sequence[bytes] = items[1::2]
+        if sames.count(sames[0]) == len(sames):
+            return sames[0].put_all(payloads)
         waiting: list[Waiting] = []
-        for same, group in groupby(items, itemgetter(0)):
+        for same, group in groupby(zip(sames, payloads, strict=True), itemgetter(0)):
             waiting += same.put_all([payload for _, payload in group])
         return waiting
 

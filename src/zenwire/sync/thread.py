@@ -123,7 +123,7 @@ class Burst:
     def __init__(self, lane: Lane, to: Puts) -> None:
         self.lane = lane
         self.to = to
-        self.items: deque[Any] = deque()
+        self.items: list[Any] = []
         self.queued = False
         """It is among what the loop has to do. Else whoever has added something sees to it."""
 
@@ -132,7 +132,11 @@ class Burst:
         # Before anything is taken: who comes later queues it again.
         self.queued = False
         items = self.items
-        values = [items.popleft() for _ in range(len(items))]
+        values = items[:]
+        del items[: len(values)]
+        if not values:
+            # Somebody queued it again for what was taken just before.
+            return
         try:
             waiting = self.to.put_all(values)
         except Exception as e:  # noqa: BLE001 # nobody else would know

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import deque
 
 from zenwire.transport.codec import message_sizes
+from zenwire.transport.gathered import Taken
 from zenwire.transport.packed import Packed
 from zenwire.transport.stats import Stats
-from zenwire.wire.batch import frame_stream
+from zenwire.wire.batch import stream_length
+from zenwire.wire.buffer import Buffer
 from zenwire.wire.values import Priority
 
 __all__ = ["BareOutbox"]
@@ -75,11 +77,13 @@ class BareOutbox:
         self._bytes = 0
         return left
 
-    def pull(self, now: float, prefix: int = 0) -> bytes:
-        """See `Outbox.pull`."""
+    def take(self, now: float, prefix: int) -> Taken | None:
+        """See `Outbox.take`."""
         if not self._queue:
-            return b""
+            return None
         data = self._queue.popleft()
-        self._bytes -= len(data)
+        size = len(data)
+        self._bytes -= size
         self._stats.tx_messages += 1
-        return frame_stream(data, prefix) if prefix else data
+        parts: list[Buffer] = [stream_length(size, prefix), data] if prefix else [data]
+        return b"", parts, prefix + size

@@ -11,9 +11,10 @@ from collections import deque
 from functools import cache
 from typing import Final
 
-from zenwire.transport.codec import QOS, fragment_head, message_sizes
+from zenwire.transport.codec import QOS, fragment_head
+from zenwire.transport.gathered import Taken, joined
 from zenwire.transport.packed import Packed
-from zenwire.transport.runs import Lane, Run
+from zenwire.transport.runs import Lane, Queued, Run
 from zenwire.transport.sequence import LANES, Counters, lane
 from zenwire.transport.stats import Cause, Stats
 from zenwire.transport.straight import Straight
@@ -22,10 +23,7 @@ from zenwire.wire.buffer import Buffer
 from zenwire.wire.repeat import FrameHeads
 from zenwire.wire.values import Priority
 
-__all__ = ["Outbox", "Queued"]
-
-Queued = tuple[bytes, bool, bool]
-"""A message that is larger than a batch: its bytes, reliable, may be dropped."""
+__all__ = ["Outbox"]
 
 _PRIORITIES: Final = tuple(Priority)
 
@@ -156,7 +154,7 @@ class Outbox:
             self.seal(to.priority)
             run = to.run
         left = run.left - len(data)
-        if left < 0 or run.owner is not None:
+        if left < 0 or run.owner is not None or run.before:
             return False
         if not run.count:
             priority = to.priority
@@ -181,8 +179,7 @@ class Outbox:
         to = self._lanes[lane(priority, reliable)] or self.lane(priority, reliable)
         run = to.run
         run.by = None
-        if run.owner is not None:
-            run.settle()
+        run.mix()
         if len(data) > run.left:
             if run.count:
                 self.seal(priority)
@@ -318,14 +315,18 @@ class Outbox:
         return left
 
     def pull(self, now: float, prefix: int = 0) -> bytes:
-        """The content of the next batch; nothing if nothing waits.
+        """As ``take``, put together; nothing if nothing waits."""
+        return joined(self.take(now, prefix))
+
+    def take(self, now: float, prefix: int) -> Taken | None:
+        """The content of the next batch; None if nothing waits.
 
         With ``prefix``, it has its length in so many bytes before it, as in a stream.
         """
         if self._markers:
             pass
         elif not self._queued:
-            return b""
+            return None
         elif self._queued == 1 and (lone := self._lone(prefix)):
             return lone
         out = _Batch(self._room)
@@ -335,22 +336,23 @@ class Outbox:
             for priority, queue in zip(_PRIORITIES, self._queues, strict=True):
                 if queue and not self._pack(out, priority, queue, now):
                     break
+        size = self._room - out.left
         if prefix:
-            out.parts[0] = stream_length(self._room - out.left, prefix)
-        return b"".join(out.parts)
+            out.parts[0] = stream_length(size, prefix)
+        return b"", out.parts, prefix + size
 
-    def _lone(self, prefix: int) -> bytes:
+    def _lone(self, prefix: int) -> Taken | None:
         """The only run that waits, if it was queued last, may be added to, and fits."""
         priority = self._newest
         run = self._open[priority]
         if run is None:
-            return b""
+            return None
         to, next_, stats = run.lane, self._counters.next, self._stats
         sn = next_[to.at]
         head = to.heads.head(sn)
         size = len(head) + run.size
         if size > self._room:
-            return b""
+            return None
         # As ``_taken``, for what needs no looking.
         next_[to.at] = sn + 1 & self._counters.mask
         self._queues[priority].clear()
@@ -360,7 +362,7 @@ class Outbox:
         stats.tx_messages += run.count
         to.run = Run(to, self._fits(to))
         run.parts[0] = stream_length(size, prefix) + head if prefix else head
-        return b"".join(run.parts)
+        return run.before, run.parts, prefix + size
 
     def _pack(
         self, out: _Batch, priority: Priority, queue: deque[Queued | Run], now: float
@@ -378,6 +380,7 @@ class Outbox:
                     self._split(priority, queue, run, len(head))
                     continue
                 return False
+            run.mix()
             run.parts[0] = head
             out.parts += run.parts
             out.left -= size
@@ -409,24 +412,7 @@ class Outbox:
             self.seal(priority)
         queue.popleft()
         self._queued -= 1
-        whole = b"".join(run.parts)
-        parts: list[Queued | Run] = []
-        at = 0
-        for size in message_sizes(whole):
-            message = whole[at : at + size]
-            at += size
-            last = parts[-1] if parts else None
-            if head + size > self._room:
-                parts.append((message, run.lane.reliable, False))
-            elif type(last) is Run and head + last.size + size <= self._room:
-                last.add(message)
-            else:
-                part = Run(run.lane, 0)
-                part.add(message)
-                parts.append(part)
-        last = parts[-1]
-        if type(last) is Run:
-            last.ends = run.ends
+        parts = run.split(self._room - head)
         queue.extendleft(reversed(parts))
         self._queued += len(parts)
 

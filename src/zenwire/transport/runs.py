@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Protocol
 
+from zenwire.transport.codec import message_sizes
 from zenwire.transport.sequence import lane
 from zenwire.wire.buffer import Buffer
 from zenwire.wire.repeat import FrameHeads
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from zenwire.transport.outbox import Outbox
     from zenwire.wire.values import Priority
 
-__all__ = ["Lane", "Owner", "Run"]
+__all__ = ["Lane", "Owner", "Queued", "Run"]
+
+Queued = tuple[bytes, bool, bool]
+"""A message that is larger than a batch: its bytes, reliable, may be dropped."""
 
 
 class Owner(Protocol):
@@ -25,12 +32,14 @@ class Owner(Protocol):
 class Run:
     """Messages of one lane, back to back, that fit a batch: what one FRAME holds."""
 
-    __slots__ = ("_room", "by", "count", "ends", "lane", "left", "owner", "parts")
+    __slots__ = ("_room", "before", "by", "count", "ends", "lane", "left", "owner", "parts")
 
     def __init__(self, lane: Lane, left: int) -> None:
         self.lane = lane
         self.parts: list[Buffer] = [b""]
         """The first one is what stands before them."""
+        self.before = b""
+        """What stands before each of the others, if they are the values of one stream."""
         self.count = 0
         """How many messages they are; whoever adds ``parts`` counts here, and below."""
         self.left = left
@@ -59,11 +68,63 @@ class Run:
         if owner is not None:
             owner.give_back(self)
 
+    def add_value(self, before: bytes, value: bytes) -> None:
+        """One message that begins like others, whether there is room or not."""
+        if not self.count:
+            self.before = before
+        elif self.before is not before:
+            self.mix()
+        if self.before:
+            self.parts.append(value)
+        else:
+            self.parts += (before, value)
+        self.left -= len(before) + len(value)
+        self.count += 1
+
+    def add_values(self, before: bytes, values: Sequence[bytes]) -> None:
+        """Messages that begin alike, and are as long as the first."""
+        first, *others = values
+        self.add_value(before, first)
+        if self.before:
+            self.parts += others
+        else:
+            self.parts += chain.from_iterable(zip(repeat(before), others))
+        self.left -= len(others) * (len(before) + len(first))
+        self.count += len(others)
+
+    def mix(self) -> None:
+        """Let others add to it: what is there needs nothing before it any more."""
+        if self.owner is not None:
+            self.settle()
+        if self.before:
+            self.parts = [b"", self.before.join(self.parts)]
+            self.before = b""
+
     def add(self, data: Buffer, count: int = 1) -> None:
         """So many messages more, whether there is room or not."""
         self.parts.append(data)
         self.left -= len(data)
         self.count += count
+
+    def split(self, room: int) -> list[Queued | Run]:
+        """The same in runs of so many bytes at most, and in messages that have more."""
+        whole, at = self.before.join(self.parts), 0
+        found: list[Queued | Run] = []
+        for size in message_sizes(whole):
+            message = whole[at : at + size]
+            at += size
+            last = found[-1] if found else None
+            if size > room:
+                found.append((message, self.lane.reliable, False))
+                continue
+            if type(last) is not Run or last.size + size > room:
+                last = Run(self.lane, 0)
+                found.append(last)
+            last.add(message)
+        last = found[-1]
+        if type(last) is Run:
+            last.ends = self.ends
+        return found
 
     def close(self) -> None:
         """Nothing more is added."""

@@ -23,6 +23,7 @@ from zenwire.transport.events import (
     Writable,
 )
 from zenwire.transport.framing import Framing, Unwrap
+from zenwire.transport.gathered import Taken, alone, joined
 from zenwire.transport.handshake import Acceptor, Connector, Outcome
 from zenwire.transport.inbox import BatchReader, Inbox, read_batch
 from zenwire.transport.outbox import Outbox
@@ -75,7 +76,7 @@ class Unicast:
         self.steady = False
         """The deadline that was asked for last is not too late: whatever came since moves it on."""
         self.drained = False
-        """What was pulled last was all there was."""
+        """What was taken last was all there was."""
         self._sessions = sessions
         self._settings = settings
         self._steps = steps
@@ -396,24 +397,30 @@ class Unicast:
 
     def pull(self, now: float) -> bytes:
         """The next batch, as the link wants it; nothing if nothing waits."""
+        return joined(self.take(now))
+
+    def take(self, now: float) -> Taken | None:
+        """As ``pull``, but in parts; None if nothing waits."""
         self.drained = False
+        outbox = self._outbox
         if self._ready:
-            data = self._ready.popleft()
-        elif self._outbox is None or not (data := self._outbox.pull(now, self._prefix)):
-            if self.state is not State.CLOSING:
-                return b""
-            self.state, self._ends = State.CLOSED, None
-            data = self._framing.wrap(encode(Close(reason=self._close_reason)))
-        else:
+            batch = alone(self._ready.popleft())
+        elif outbox is not None and (found := outbox.take(now, self._prefix)) is not None:
+            batch = found
             if self._framing.compression:
-                data = self._framing.wrap(data)
+                batch = alone(self._framing.wrap(joined(batch)))
             if self._congestion.waiting:
                 self._relieve()
-            self.drained = self.state is _OPEN and self._outbox.empty
+            self.drained = self.state is _OPEN and outbox.empty
+        elif self.state is State.CLOSING:
+            self.state, self._ends = State.CLOSED, None
+            batch = alone(self._framing.wrap(encode(Close(reason=self._close_reason))))
+        else:
+            return None
         self._sent = now
-        self.stats.tx_bytes += len(data)
+        self.stats.tx_bytes += batch[2]
         self.stats.tx_batches += 1
-        return data
+        return batch
 
     def _relieve(self) -> None:
         congestion, outbox = self._congestion, self._outbox

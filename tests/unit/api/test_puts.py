@@ -92,6 +92,46 @@ def test_the_order_is_that_of_the_calls(settings: dict[str, Any], express: bool)
     run(scenario())
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"transport": {"unicast": {"lowlatency": True, "qos": {"enabled": False}}}},
+        {"transport": {"unicast": {"qos": {"enabled": False}}}},
+        {"transport": {"unicast": {"compression": {"enabled": True}}}},
+        {"transport": {"link": {"tx": {"batch_size": 200}}}},
+        {"transport": {"link": {"tx": {"batch_size": 200, "sequence_number_resolution": "8bit"}}}},
+    ],
+    ids=str,
+)
+def test_many_at_once(settings: dict[str, Any]) -> None:
+    """Those of one size may go past the queues, and are told apart from the others by nobody."""
+
+    async def scenario() -> None:
+        got: list[bytes] = []
+        async with (
+            two(**settings) as (here, there),
+            there.declare_subscriber("k", lambda s: got.append(bytes(s.payload))),
+        ):
+            how: dict[str, Any] = {"congestion_control": BLOCK, "priority": aio.Priority.DATA_LOW}
+            publisher = await matched(here, "k", **how)
+            wanted: list[bytes] = []
+            for turn in range(4):
+                values = [b"%04d%d" % (n, turn) for n in range(1500)]
+                for waiting in publisher.put_all(values):
+                    await waiting.done
+                more = [b"%d" % n for n in range(90, 110)]
+                for waiting in publisher.put_all(more):
+                    await waiting.done
+                await publisher.put(b"alone")
+                wanted += [*values, *more, b"alone"]
+            await until(lambda: len(got) >= len(wanted))
+            assert got == wanted
+            assert not here.info.stats().dropped
+
+    run(scenario())
+
+
 def test_who_comes_and_goes_meanwhile() -> None:
     async def scenario() -> None:
         async with two() as (here, there):

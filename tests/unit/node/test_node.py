@@ -54,7 +54,7 @@ def test_block_waits_for_a_link_and_what_is_queued_goes_out_before_the_end() -> 
                 await waiting.done
         assert waited > 1
         await b.close()
-        assert len(taker.payloads) == 40
+        await until(lambda: len(taker.payloads) == 40)
         await until(lambda: a.stats().endings == {"closed_by_peer": 1})
         assert not b.stats().ended_dropped
         await lan.close()

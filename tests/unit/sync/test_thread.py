@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from tests.unit.sync.places import TIMEOUT, until
 from zenwire.errors import ZError
-from zenwire.sync.thread import LANE, Lane, Loop, current
+from zenwire.node.neighbour import Waiting
+from zenwire.sync.thread import LANE, Burst, Lane, Loop, current
 
 
 @pytest.fixture
@@ -105,6 +106,22 @@ def test_large_payloads_fill_a_lane_sooner(loop: Loop) -> None:
     loop.call(gate.set)
     thread.join(TIMEOUT)
     assert len(sent) == 20
+
+
+def test_a_burst_that_is_queued_once_too_often_is_nothing(loop: Loop) -> None:
+    said: list[list[int]] = []
+
+    class Says:
+        def put_all(self, payloads: Sequence[int]) -> list[Waiting]:
+            said.append([*payloads])
+            return []
+
+    burst = Burst(Lane(loop), Says())
+    burst.items += (1, 2, 3)
+    loop.call(burst.take)
+    loop.call(burst.take)
+    assert said == [[1, 2, 3]]
+    assert not burst.items
 
 
 def test_what_nobody_waits_for_is_told_when_it_fails(
