@@ -221,16 +221,9 @@ async def _piping(args: argparse.Namespace, config: dict[str, str]) -> AsyncIter
             await _whole(stack.pop_all().close)
 
 
-_STANDING: Final = {
-    "spark.driver.defaultJavaOptions": "-XX:+UseSerialGC",
-    "spark.ui.retainedJobs": "100",
-    "spark.ui.retainedStages": "100",
-    "spark.ui.retainedTasks": "1000",
-    "spark.sql.ui.retainedExecutions": "100",
-}
+_STANDING: Final = {"spark.driver.defaultJavaOptions": "-XX:+UseSerialGC"}
 """Rows are in the memory of Python's tasks, and about 100 MB live in Java. Its usual collector lets
-the heap of a process that works without a pause grow by 60 MB a minute all the same. What is kept
-of jobs that are done is for pages that nobody sees here."""
+the heap of a process that works without a pause grow by 60 MB a minute all the same."""
 
 
 def _pipeline(

@@ -6,7 +6,6 @@ from zenwire.spark.ingest.names import (
     SMALL,
     appended,
     chosen,
-    grouped,
     merged,
     minutes_of,
     range_of,
@@ -47,11 +46,3 @@ def test_what_a_file_replaces() -> None:
 def test_minutes_that_touch_are_one() -> None:
     spans = [(0, 10), (MINUTE, MINUTE + 5), (10 * MINUTE, 11 * MINUTE - 1)]
     assert minutes_of(spans) == [(0, 1), (10, 10)]
-
-
-def test_groups_are_as_large_as_a_file_is_to_be() -> None:
-    assert grouped({"a": 1}) == [["a"]]
-    sizes = {"a": 60, "b": 60, "c": 40, "d": 59, "e": 1, "f": 30}
-    assert grouped(sizes, 100) == [["a", "b"], ["c", "d", "e", "f"]]
-    assert grouped(sizes, 1000) == [[*sizes]]
-    assert grouped(sizes, 1) == [[name] for name in sizes]

@@ -16,7 +16,6 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -338,12 +337,9 @@ class _Step:
         known = StructType([*columns, StructField("last_time", LongType())])
         there = [*self._lake.current("latest").values()]
         before = self._read("latest", there, known)
-        with ThreadPoolExecutor(1) as beside:
-            # Both have few rows, and cores wait for Spark to plan more than it does for them.
-            counted = beside.submit(self._key_stats, before)
-            newest = latest(self._rows.newest, before).withColumn("bucket", bucket())
-            _write(newest.repartition("bucket"), self._staging / "latest", ("bucket",))
-            return [self._replace("latest", "bucket", ()), counted.result()]
+        newest = latest(self._rows.newest, before).withColumn("bucket", bucket())
+        _write(newest.repartition("bucket"), self._staging / "latest", ("bucket",))
+        return [self._replace("latest", "bucket", ()), self._key_stats(before)]
 
     def _key_stats(self, before: DataFrame | None) -> Change:
         there = self._lake.current("key_stats")

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from zenwire.spark.ingest.journal import Journal
 from zenwire.spark.ingest.lake import Change, Lake
 from zenwire.spark.ingest.merge import merging
-from zenwire.spark.ingest.names import TARGET, chosen, grouped, merged, range_of, stem_of
+from zenwire.spark.ingest.names import TARGET, chosen, merged, range_of, stem_of
 from zenwire.spark.write_layout import why
 
 __all__ = ["Compaction"]
@@ -128,18 +128,15 @@ def _merge(
     state = journal.state()
     staging = journal.begin()
     try:
-        sizes = _sizes(lake, table, names)
+        size = sum(_sizes(lake, table, names).values())
         if table == "samples":
-            groups = [lake.paths(table, some) for some in grouped(sizes, target)]
-            # Each becomes one file: what is left over would be a small one again.
-            merge = merging(groups, str(staging / table), 2 * target)
-            numbers = spark.range(len(groups), numPartitions=len(groups))
-            done = numbers.mapInArrow(merge, "name string").collect()
+            merge = merging(lake.paths(table, names), str(staging / table), target)
+            done = spark.range(1, numPartitions=1).mapInArrow(merge, "name string").collect()
             made = [staging / table / row["name"] for row in done]
         else:
             # Also columns that this version does not know.
             found = spark.read.option("mergeSchema", "true").parquet(*lake.paths(table, names))
-            few = 1 if stem is not None else math.ceil(sum(sizes.values()) / target)
+            few = 1 if stem is not None else math.ceil(size / target)
             sorted_rows = found.coalesce(few).sortWithinPartitions(*_ORDER[table])
             sorted_rows.write.option("compression", "zstd").parquet(str(staging / table))
             made = sorted((staging / table).glob("*.parquet"))

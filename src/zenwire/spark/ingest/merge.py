@@ -21,15 +21,12 @@ __all__ = ["merge_files", "merging"]
 
 
 def merging(
-    groups: Sequence[Sequence[str]], to: str, target: int
+    paths: Sequence[str], to: str, target: int
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For ``mapInArrow`` of the numbers of groups: gives the names of the files made of each."""
+    """For ``mapInArrow`` of one row: gives the names of the files."""
 
-    def merge(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for some in numbers:
-            for number in some.column(0).to_pylist():
-                made = merge_files(groups[number], Path(to), target)
-                yield pa.record_batch([made], names=["name"])
+    def merge(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch([merge_files(paths, Path(to), target)], names=["name"])
 
     return merge
 

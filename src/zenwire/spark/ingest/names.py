@@ -6,17 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-__all__ = [
-    "SMALL",
-    "TARGET",
-    "appended",
-    "chosen",
-    "grouped",
-    "merged",
-    "minutes_of",
-    "range_of",
-    "stem_of",
-]
+__all__ = ["SMALL", "TARGET", "appended", "chosen", "merged", "minutes_of", "range_of", "stem_of"]
 
 TARGET: Final = 128 << 20
 """Bytes of a file that small ones are put together to."""
@@ -59,21 +49,6 @@ def chosen(sizes: Mapping[str, int], *, finished: bool, target: int = TARGET) ->
             break
         found.append(name)
     return found if len(found) > 1 else []
-
-
-def grouped(sizes: Mapping[str, int], target: int = TARGET) -> list[list[str]]:
-    """The same files, in their order, as groups that become files of the target's size each."""
-    groups: list[list[str]] = [[]]
-    total = 0
-    for name, size in sizes.items():
-        if total >= target:
-            groups.append([])
-            total = 0
-        groups[-1].append(name)
-        total += size
-    if len(groups) > 1 and total < target:
-        groups[-2:] = [[*groups[-2], *groups[-1]]]
-    return groups
 
 
 def stem_of(name: str) -> str:
