@@ -235,7 +235,7 @@ def _pipeline(
     # A task whose Python was killed is done again, here as on a cluster.
     cluster = args.master or os.environ.get("SPARK_MASTER")
     master = cluster or f"local[{args.cores or '*'},4]"
-    settings = config if cluster else _STANDING | config
+    settings = _STANDING | config if master.startswith("local") else config
     spark = stack.enter_context(spark_session("zenwire ingest", master=master, config=settings))
     from zenwire.spark.ingest import Pipeline  # noqa: PLC0415 - where Spark is
     from zenwire.spark.payloads.messages import load  # noqa: PLC0415

@@ -86,7 +86,7 @@ class Link(ABC):
 
     @property
     def interfaces(self) -> tuple[str, ...]:
-        """The names of those that it runs over."""
+        """The names of those that it runs over: some links find them when they are asked."""
         return self.facts.interfaces
 
     @abstractmethod

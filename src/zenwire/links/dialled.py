@@ -87,9 +87,11 @@ class Dialled(StreamLink):
 
     def __getattr__(self, name: str) -> Locator:
         """Addresses are put into words when they are asked for: of most links that is never."""
-        if self._places is None or name not in {"src", "dst"}:
+        # Not as an attribute: if that were missing, it would be looked for here without end.
+        places = self.__dict__.get("_places")
+        if places is None or name not in {"src", "dst"}:
             raise AttributeError(name)
-        self.src, self.dst = (locator_of(self.endpoint.protocol, one) for one in self._places)
+        self.src, self.dst = (locator_of(self.endpoint.protocol, one) for one in places)
         return self.src if name == "src" else self.dst
 
     @property

@@ -31,7 +31,6 @@ __all__ = [
     "BACKLOG",
     "CLOSE_TIMEOUT",
     "HANDSHAKES_MAX",
-    "READ_SIZE",
     "StreamLink",
     "StreamListener",
     "Wrap",
@@ -44,8 +43,6 @@ HANDSHAKES_MAX: Final = 100
 """Handshakes of TLS or WebSocket under way on a listener; one more, and the oldest gives way."""
 CLOSE_TIMEOUT: Final = 10.0
 """Seconds a closed link has for sending what was written, the time zenoh lingers."""
-READ_SIZE: Final = 64 * 1024
-"""Bytes that are read at once before asyncio reads."""
 READ_SIZES: Final = (4 * 1024, 64 * 1024, 512 * 1024, 2 * 1024 * 1024)
 """Bytes that a link reads at once: more when what it has is full."""
 ACCEPT_PAUSE: Final = 0.1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -29,12 +30,12 @@ VALUE = pa.struct([pa.field("metadata", pa.binary()), pa.field("value", pa.binar
     ids=["image", "key", "text", "number", "none"],
 )
 def test_what_does_not_get_smaller_is_not_compressed(
-    tmp_path: Path, payload: object, compression: str
+    tmp_path: Path, payload: Callable[[random.Random], bytes | None], compression: str
 ) -> None:
     chance = random.Random(1)
     columns = {
         "key": pa.array([f"robot/{n % 3}" for n in range(200)]),
-        "payload": pa.array([payload(chance) for _ in range(200)], pa.binary()),  # type: ignore[operator]
+        "payload": pa.array([payload(chance) for _ in range(200)], pa.binary()),
         "value": pa.array([{"metadata": b"m", "value": b"v" * n} for n in range(200)], VALUE),
     }
     rows = pa.record_batch(columns)

@@ -32,6 +32,7 @@ _LOOKED_AT: Final = 64
 _OF_EACH: Final = 4096
 """Payloads, and bytes of each, by which it is found out whether they get smaller."""
 _AS_LARGE: Final = 0.95
+"""Of its size: what zstd leaves of a payload that is not worth its time."""
 
 
 def by_key(
