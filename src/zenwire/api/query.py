@@ -29,6 +29,8 @@ from zenwire.wire.data import Del, Err, Put
 from zenwire.wire.repeat import with_payload
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from zenwire.api.core import Core
     from zenwire.routing import QueryReceived
 
@@ -155,7 +157,20 @@ class Query:
         """Answer with a sample as it is: with the time and the number that it was published with."""
         return await self._answer("reply_sample", sample.key_expr, sample.body)
 
+    def reply_at_once(self, samples: Iterable[Sample]) -> None:
+        """The same for a few before anything else is done: this does not wait for room."""
+        for sample in samples:
+            self._say("reply_at_once", sample.key_expr, sample.body)
+            self._core.settle()
+
     async def _answer(self, call: str, key: IntoKeyExpr | None, body: Put | Del | Err) -> bool:
+        heard = self._say(call, key, body)
+        waiting = self._core.settle()
+        if waiting is not None:
+            await self._core.room(waiting)
+        return heard
+
+    def _say(self, call: str, key: IntoKeyExpr | None, body: Put | Del | Err) -> bool:
         core = self._core
         if not core.usable:
             core.check(f"query.{call}")
@@ -175,9 +190,6 @@ class Query:
         times = None if stack is None else core.stamps.answered(stack)
         heard = core.face.reply(event.query, self._eid, text, body, timestamp_stack=times)
         self._answers += 1
-        waiting = core.settle()
-        if waiting is not None:
-            await core.room(waiting)
         return heard
 
     def drop(self) -> None:

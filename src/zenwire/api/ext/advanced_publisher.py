@@ -174,11 +174,18 @@ class AdvancedPublisher(Publisher):
             self._heart = asyncio.create_task(self._beat(publisher, period, sporadic=sporadic))
 
     async def _answer(self, query: Query) -> None:
-        assert self._cache is not None
+        cache = self._cache
+        assert cache is not None
+        parameters = query.parameters
         with query:
-            for sample in self._cache.select(query.parameters, time.time()):
+            known = cache.added
+            for sample in cache.select(parameters, time.time()):
                 # With all that it was published with, also its number.
                 await query.reply_sample(sample)
+            if "_max" not in parameters:
+                # Who asked gives up, at the end of the answers, what is missing of all it heard
+                # by then: also of what was published while these waited, or others had their turn.
+                query.reply_at_once(cache.select(parameters, time.time(), known))
 
     async def _beat(self, publisher: Publisher, period: float, *, sporadic: bool) -> None:
         """Tell the last number, again and again or when there is another one."""

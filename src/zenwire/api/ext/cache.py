@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from itertools import islice
 
 from zenwire.api.checks import check, check_kinds
 from zenwire.api.ext.sequence import is_after, sn_range
@@ -51,6 +52,8 @@ class Cache:
 
     def __init__(self, config: CacheConfig) -> None:
         self._samples: deque[Sample] = deque(maxlen=config.max_samples or 1)
+        self.added = 0
+        """How many there were so far, with those that gave way."""
 
     def __len__(self) -> int:
         return len(self._samples)
@@ -58,17 +61,19 @@ class Cache:
     def add(self, sample: Sample) -> None:
         """Keep a sample; the oldest gives way to it."""
         self._samples.append(sample)
+        self.added += 1
 
-    def select(self, parameters: Parameters, now: float) -> list[Sample]:
+    def select(self, parameters: Parameters, now: float, since: int = 0) -> list[Sample]:
         """What a query asks for. ``now`` is in seconds since 1970.
 
+        ``since``: of those alone that came when so many had been ``added``.
         A parameter that nobody can read asks for nothing in particular, as in the reference.
         """
         numbers = sn_range(parameters.get("_sn", "..") or "..")
         times = _times(parameters, now)
         found = [
             sample
-            for sample in self._samples
+            for sample in islice(self._samples, max(0, since - self.added + len(self)), None)
             if (numbers is None or _numbered(sample, numbers)) and _timed(sample, times)
         ]
         most = parameters.get("_max", "") or ""

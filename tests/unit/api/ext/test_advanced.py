@@ -12,6 +12,7 @@ import pytest
 from tests.unit.api.nodes import config, free_port, run, until
 from zenwire import aio
 from zenwire.aio import ext
+from zenwire.api import core
 from zenwire.errors import ChannelClosed, SessionClosed, Undeclared, ZError
 from zenwire.node import plane
 
@@ -32,6 +33,52 @@ async def pair(**more: Any) -> AsyncIterator[tuple[aio.Session, aio.Session]]:
 
 async def words(subscriber: aio.Subscriber, count: int) -> list[str]:
     return [str((await subscriber.recv()).payload) for _ in range(count)]
+
+
+def test_an_answer_has_all_that_was_published_before_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also what was while it was given: who asked takes what is missing then for lost."""
+    monkeypatch.setattr(core, "_TURN", 1)
+
+    async def main() -> None:
+        async with pair() as (one, two):
+            publisher = await ext.declare_advanced_publisher(
+                one, "a", cache=ext.CacheConfig(1000), sample_miss_detection=NUMBERS
+            )
+            heard: list[str] = []
+
+            def hear(one: aio.Sample) -> None:
+                heard.append(str(one.payload))
+
+            async with two.declare_subscriber("a", aio.Callback(hear, indirect=False)):
+                await until(lambda: publisher.matching_status.matching)
+                for n in range(50):
+                    await publisher.put(str(n))
+
+                async def goes_on() -> None:
+                    for n in range(50, 500):
+                        await publisher.put(str(n))
+                        await asyncio.sleep(0)
+
+                task = asyncio.create_task(goes_on())
+                told: list[str] = []
+                ends: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+                await two.get(
+                    "a/@adv/**?_sn=0..",
+                    aio.Callback(
+                        lambda reply: told.append(str(reply.result.payload)),
+                        lambda: ends.set_result(len(heard)),
+                        indirect=False,
+                    ),
+                    consolidation=aio.ConsolidationMode.NONE,
+                    accept_replies=aio.ReplyKeyExpr.ANY,
+                )
+                assert 50 < await ends <= len(told)
+                assert told == [str(n) for n in range(len(told))]
+                await task
+
+    run(main())
 
 
 def test_history_and_what_follows() -> None:

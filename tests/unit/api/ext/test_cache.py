@@ -88,3 +88,14 @@ def test_times() -> None:
 def test_a_cache_has_room(count: int) -> None:
     with pytest.raises(ValueError, match="max_samples"):
         CacheConfig(count)
+
+
+def test_those_alone_that_came_since() -> None:
+    cache = filled(1, 2, 3, 4, size=3)
+    assert cache.added == 4
+    cache.add(sample(5))
+    every = Parameters("")
+    assert [one.payload.to_string() for one in cache.select(every, 0, 4)] == ["5"]
+    # Also when more came than there is room for.
+    assert [one.payload.to_string() for one in cache.select(every, 0, 1)] == ["3", "4", "5"]
+    assert cache.select(every, 0, 5) == []
