@@ -23,13 +23,19 @@ from tests.hostile import compiled
 from tests.hostile.attacks import ATTACKS, BAD_TEXT, cut
 from tests.hostile.samples import FRAME, places, samples
 from zenwire.columns import Scanner, Spans, Writer, kernels, malformed, network, split, transport
+from zenwire.columns.alike import Alike
+from zenwire.columns.pack import Packer
+from zenwire.columns.publish import Rows, Stamped
 from zenwire.errors import DecodeError
+from zenwire.transport import Straight
 from zenwire.wire import decode_batch, encode, encode_batch, frame_stream
 from zenwire.wire.data import Put
 from zenwire.wire.declare import DeclareKeyExpr, DeclareToken
+from zenwire.wire.encoding import Encoding
 from zenwire.wire.network import Declare, Push
+from zenwire.wire.repeat import FrameHeads
 from zenwire.wire.transport import Fragment, Frame
-from zenwire.wire.values import Mapping, WireExpr
+from zenwire.wire.values import Mapping, QoS, WireExpr
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -291,6 +297,25 @@ def write() -> int:
     return count
 
 
+def alike() -> int:
+    """Payloads that end where memory ends, into an array that does as well."""
+    out, source, count = Guarded(1 << 16), Guarded(1 << 16), 0
+    qos, key = QoS(), [WireExpr(0, "a/b")]
+    straight = Straight(0, FrameHeads(qos.priority, True), 0, 0x7F, 1000, 2)
+    for n in range(1, 140):
+        values = [b"x" * ((n * i) % 50) for i in range(20)] + [b"x" * n]
+        payload = _column(source, values, text=False)
+        rows = Rows(pa.table({"payload": payload}), Stamped(qos.raw, True, Encoding(), own=True))
+        packer, done = Packer(), 0
+        packer._out = out.array((1200 + n,), np.uint8)
+        while done < rows.count:
+            publications = rows.publications(slice(None), key, qos)
+            assert isinstance(publications, Alike)
+            done += packer.batches(publications, done, straight, qos, True).messages
+        count += done
+    return count
+
+
 def beyond() -> int:
     """One byte behind the end: this does not return."""
     view = Guarded(10).last(b"x")
@@ -305,6 +330,7 @@ JOBS: tuple[Callable[[], int], ...] = (
     single_kernels,
     gather,
     write,
+    alike,
 )
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from zenwire.api.core import Core
     from zenwire.columns import publish
+    from zenwire.columns.alike import Alike
     from zenwire.columns.pack import Packer
     from zenwire.columns.write import Publications
     from zenwire.routing import Face
@@ -115,8 +116,8 @@ class _Writing:
         wanted, lost = rows.none(), rows.none()
         for face, exprs in _faces(routes).items():
             await self._send(rows, face, exprs, wanted, lost)
-        dropped = int(lost.sum())
-        return Written(rows.count, int(wanted.sum()) - dropped, dropped)
+        dropped = rows.count_of(lost)
+        return Written(rows.count, rows.count_of(wanted) - dropped, dropped)
 
     def _stamp(self, rows: publish.Rows) -> None:
         """Where this node gives times, puts have one."""
@@ -139,7 +140,7 @@ class _Writing:
         core, node = self._core, self._core.node
         for qos, reliable, some in rows.lanes():
             mine = rows.those(some, exprs)
-            if not len(mine):
+            if mine is None:
                 continue
             wanted[mine] = True
             those = rows.publications(mine, exprs, qos)
@@ -151,13 +152,13 @@ class _Writing:
                 piece = self._packer.pack(those, done, qos, packing or _PACKING)
                 packed = Packed(piece.data, piece.end - piece.start, qos)
                 if not await self._queue(face, packed, reliable):
-                    lost[mine[piece.start : piece.end]] = True
-                for at in packed.refused:
-                    lost[mine[piece.start + at]] = True
+                    lost[rows.numbers(mine)[piece.start : piece.end]] = True
+                if packed.refused:
+                    lost[rows.numbers(mine)[piece.start :][list(packed.refused)]] = True
                 done = piece.end
 
     async def _straight(
-        self, rows: Publications, done: int, face: Face, qos: QoS, reliable: bool
+        self, rows: Publications | Alike, done: int, face: Face, qos: QoS, reliable: bool
     ) -> int:
         """Write rows past the queues, as long as nothing is in them. Gives where that ended."""
         node, packer = self._core.node, self._packer
@@ -199,7 +200,7 @@ class _Writing:
     ) -> Written:
         """As ``put`` does it: somebody in this node gets them as objects."""
         core, sent = self._core, 0
-        every = rows.publications(rows.all(), [WireExpr(0, key) for key in keys])
+        every = rows.fields(slice(None), [WireExpr(0, key) for key in keys])
         for row in range(rows.count):
             core.check("put_batch")
             push = every.message(row)

@@ -1513,3 +1513,65 @@ def write(c, t, present, rows, key_suffix, timestamp_id, encoding_schema, source
     st[1] = k
     return q
 # --- end of write ---
+
+
+ALIKE = U(BYTES, U, INT32, BYTES, U, BYTES, BYTES, U, U, U, U, OUT, UINT64, UINT64)
+
+
+@kernel(ALIKE)
+def alike(head, size, offsets, payload, rows, before, after, prefix, limit, mask, batches, out, sns, st):
+    """As ``write``, for rows of one lane that have the same ``size`` bytes of ``head`` before theirs.
+
+    ``head`` has some more bytes behind it, so that it is copied without looking. ``before`` and
+    ``after`` are what a FRAME has around its number, which is ``sns[0]``. At most so many
+    ``batches`` are made.
+    """
+    i = st[0]
+    q = ZERO
+    k = ZERO
+    begin = NONE
+    room = U(len(out)) - SIXTY_FOUR
+    around = U(len(before)), U(len(after))
+    st[2] = ZERO
+    while i < rows:
+        p = U(offsets[i])
+        n = U(offsets[i + ONE]) - p
+        if size + n > limit:
+            st[2] = ONE
+            break
+        if q + size + n + ROOM > room:
+            break
+        undo = q
+        if begin == NONE:
+            if k == batches:
+                break
+            begin = q
+            q = put_bytes(out, q + prefix, before, ZERO, around[0])
+            q = put_vle(out, q, sns[0])
+            q = put_bytes(out, q, after, ZERO, around[1])
+        q = put_bytes(out, q, head, ZERO, size)
+        if n <= LOW_7:
+            out[q] = n
+            q += ONE
+        else:
+            q = put_vle(out, q, n)
+        q = put_bytes(out, q, payload, p, n)
+        if q - begin - prefix > limit:
+            q = undo
+            if undo == begin:
+                begin = NONE
+                st[2] = ONE
+                break
+            put_length(out, begin, prefix, q)
+            sns[0] = (sns[0] + ONE) & mask
+            k += ONE
+            begin = NONE
+            continue
+        i += ONE
+    if begin != NONE:
+        put_length(out, begin, prefix, q)
+        sns[0] = (sns[0] + ONE) & mask
+        k += ONE
+    st[0] = i
+    st[1] = k
+    return q

@@ -6,8 +6,9 @@ rows have the same; everything else may be absent or null.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -15,17 +16,23 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from zenwire.columns.alike import Alike
 from zenwire.columns.check import check, texts
 from zenwire.columns.samples import DELETE, SAMPLES
 from zenwire.columns.samples import PUT as KIND_PUT
 from zenwire.columns.write import DEL, PUT, Publications
 from zenwire.errors import EncodeError
+from zenwire.wire.data import Put
 from zenwire.wire.encoding import Encoding
+from zenwire.wire.network import Push
 from zenwire.wire.values import Mapping, QoS, WireExpr
 
 __all__ = ["Rows", "Stamped", "check", "chunks", "table_of"]
 
 Ints = npt.NDArray[np.int64]
+Some = Ints | slice
+"""Which rows of a table: their numbers in order, or `EVERY`."""
+EVERY: Final = slice(None)
 
 _ROWS: Final = 65_536
 """Rows that are worked on at once."""
@@ -132,56 +139,83 @@ class Rows:
     def __init__(self, table: pa.Table, how: Stamped) -> None:
         batch = table.combine_chunks().to_batches()[0]
         self.count = batch.num_rows
-        columns = {name: _plain(batch.column(name)) for name in batch.schema.names}
+        self._how = how
+        given = {name: _plain(batch.column(name)) for name in batch.schema.names}
+        self._given = given
         self.keys: list[str] = []
-        self.index: Ints = np.zeros(self.count, np.int64)
-        if "key" in columns and not how.own:
-            coded = _encoded(columns["key"])
+        self._index: Ints | None = None
+        if "key" in given and not how.own:
+            coded = _encoded(given["key"])
             self.keys = coded.dictionary.to_pylist()
-            self.index = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        self.qos = _numbers("qos", columns, how.qos, how.own, 0xFF)
-        self.reliable = _flags(columns, how)
-        kind = _numbers("kind", columns, KIND_PUT, False, DELETE)
-        self.deletes = kind == DELETE
-        self._columns = {n: v for n, v in columns.items() if n not in _LATER}
-        if "payload" not in columns:
+            self._index = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        if "payload" not in given:
             raise EncodeError("there is no column 'payload'")
-        if bool(self.deletes.any()):
+        self._columns = {n: v for n, v in given.items() if n not in _LATER}
+        if "kind" in given and bool(self.deletes.any()):
             self._columns["body"] = pa.array(np.where(self.deletes, DEL, PUT))
-            self._columns["payload"] = _emptied(columns["payload"], self.deletes)
-        self._encode_default(how.encoding)
+            self._columns["payload"] = _emptied(given["payload"], self.deletes)
 
-    def _encode_default(self, encoding: Encoding) -> None:
+    # What every row has, made where somebody looks at single ones.
+
+    @property
+    def index(self) -> Ints:
+        """Which of the keys a row has."""
+        if self._index is None:
+            self._index = np.zeros(self.count, np.int64)
+        return self._index
+
+    @cached_property
+    def qos(self) -> npt.NDArray[np.int32]:
+        return _numbers("qos", self._given, self._how.qos, self._how.own, 0xFF)
+
+    @cached_property
+    def reliable(self) -> npt.NDArray[np.bool_]:
+        return _flags(self._given, self._how)
+
+    @cached_property
+    def deletes(self) -> npt.NDArray[np.bool_]:
+        deletes: npt.NDArray[np.bool_] = (
+            _numbers("kind", self._given, KIND_PUT, False, DELETE) == DELETE
+        )
+        return deletes
+
+    def _encode_default(self, columns: dict[str, pa.Array]) -> None:
         """The encoding of the call, for those rows that have none."""
+        encoding = self._how.encoding
         if encoding == Encoding():
             return
         puts = pa.array(~self.deletes)
-        given = self._columns.get("encoding")
+        given = columns.get("encoding")
         silent = puts if given is None else pc.and_(puts, pc.is_null(given))
         none = pa.nulls(self.count, pa.int32())
         base = none if given is None else given.cast(pa.int32())
-        self._columns["encoding"] = pc.if_else(silent, pa.scalar(encoding.id, pa.int32()), base)
+        columns["encoding"] = pc.if_else(silent, pa.scalar(encoding.id, pa.int32()), base)
         if encoding.schema is not None:
-            schema = self._columns.get("encoding_schema")
+            schema = columns.get("encoding_schema")
             base = pa.nulls(self.count, pa.binary()) if schema is None else schema.cast(pa.binary())
             silent = silent if schema is None else pc.and_(silent, pc.is_null(schema))
             said = pa.scalar(bytes(encoding.schema), pa.binary())
-            self._columns["encoding_schema"] = pc.if_else(silent, said, base)
-
-    def all(self) -> Ints:
-        return np.arange(self.count)
+            columns["encoding_schema"] = pc.if_else(silent, said, base)
 
     def none(self) -> npt.NDArray[np.bool_]:
         """A mark for each row, which it does not have."""
         return np.zeros(self.count, np.bool_)
 
-    def those(self, rows: Ints, exprs: list[WireExpr | None]) -> Ints:
-        """Of these rows, those whose key has an expression."""
+    @staticmethod
+    def count_of(marks: npt.NDArray[np.bool_]) -> int:
+        return int(np.count_nonzero(marks))
+
+    def numbers(self, rows: Some) -> Ints:
+        return np.arange(self.count) if isinstance(rows, slice) else rows
+
+    def those(self, rows: Some, exprs: Sequence[WireExpr | None]) -> Some | None:
+        """Of these rows, those whose key has an expression; None if there are none."""
         if all(expr is not None for expr in exprs):
             return rows
         wanted = np.array([expr is not None for expr in exprs])
-        some: Ints = rows[wanted[self.index[rows]]]
-        return some
+        some = self.numbers(rows)
+        some = some[wanted[self.index[some]]]
+        return some if len(some) else None
 
     @property
     def untimed(self) -> npt.NDArray[np.bool_]:
@@ -201,16 +235,20 @@ class Rows:
             base = pa.nulls(self.count, kind) if given is None else given.cast(kind)
             self._columns[name] = pc.replace_with_mask(base, where, values)
 
-    def lanes(self) -> Iterator[tuple[QoS, bool, Ints]]:
+    def lanes(self) -> Iterator[tuple[QoS, bool, Some]]:
         """Rows that go together, in order: the same QoS, the same reliability."""
-        qos, reliable = self.qos, self.reliable
-        every = np.arange(self.count)
         if not self.count:
             return
+        how = self._how
+        if how.own or not ("qos" in self._given or "reliable" in self._given):
+            yield QoS(how.qos), how.reliable, EVERY
+            return
+        qos, reliable = self.qos, self.reliable
         if bool((qos == qos[0]).all() & (reliable == reliable[0]).all()):
-            yield QoS(int(qos[0])), bool(reliable[0]), every
+            yield QoS(int(qos[0])), bool(reliable[0]), EVERY
             return
         lane = (qos & 7) << 1 | reliable
+        every = np.arange(self.count)
         for one in np.unique(lane):
             rows = every[lane == one]
             cuts = np.flatnonzero(np.diff(qos[rows])) + 1
@@ -218,14 +256,33 @@ class Rows:
                 yield QoS(int(qos[some[0]])), bool(reliable[some[0]]), some
 
     def publications(
-        self, rows: Ints, exprs: list[WireExpr | None], qos: QoS | None = None
-    ) -> Publications:
+        self, rows: Some, exprs: Sequence[WireExpr | None], qos: QoS | None = None
+    ) -> Publications | Alike:
         """These rows, with their keys as a neighbour reads them; there is one for each.
 
         ``qos`` is that of all of them, if it is.
         """
+        if isinstance(rows, slice) and qos is not None and list(self._columns) == ["payload"]:
+            alike = self._alike(exprs, qos)
+            if alike is not None:
+                return alike
+        return self.fields(rows, exprs, qos)
+
+    def _alike(self, exprs: Sequence[WireExpr | None], qos: QoS) -> Alike | None:
+        """All rows, if nothing but their payloads is their own."""
+        key = exprs[0]
+        if len(exprs) != 1 or key is None or qos.express:
+            return None
+        put = Put(encoding=self._how.encoding, payload=b"")
+        return Alike.of(self._columns["payload"], Push(key=key, qos=qos, body=put), put)
+
+    def fields(
+        self, rows: Some, exprs: Sequence[WireExpr | None], qos: QoS | None = None
+    ) -> Publications:
+        """As ``publications``, each row with all that it has."""
         columns = dict(self._columns)
-        if len(rows) != self.count:
+        self._encode_default(columns)
+        if not isinstance(rows, slice):
             columns = {name: values.take(pa.array(rows)) for name, values in columns.items()}
         if qos is None:
             columns["qos"] = pa.array(self.qos[rows])
