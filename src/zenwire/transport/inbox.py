@@ -114,12 +114,7 @@ class Inbox:
         """Of a batch that was read as these messages, and amounts to that."""
         if len(found) != 1 or not isinstance(found[0], Received) or len(messages) > LESSON_MAX:
             return
-        at, known, frame = lane(found[0].priority, found[0].reliable), self.known, messages[0]
-        last = known.last
-        again = last is not None and last.tag == at and isinstance(frame, Frame)
-        # What is known comes here if it did not come alone, and learning costs more than reading.
-        if not again or known.read(content, frame.sn) is None:  # type: ignore[union-attr] # a Frame
-            known.learn(content, messages, at)
+        self.known.learn(content, messages, lane(found[0].priority, found[0].reliable))
 
     def fragment(
         self,
@@ -215,6 +210,9 @@ _NETWORK = frozenset(get_args(NetworkMessage))
 
 def read_batch(content: bytes, inbox: Inbox) -> tuple[list[Found], str | None]:
     """The reader that makes objects of all messages."""
+    known = inbox.lone(content, 0)
+    if known is not None:
+        return [known], None
     messages, fault = batch_messages(content)
     found: list[Found] = []
     run: list[NetworkMessage] | None = None
