@@ -309,16 +309,21 @@ def _long(minutes: float, case: str) -> None:
             count = sender.sent()
             receiver.await_rows(begin + count)
         at = np.array([usage.at for usage in watch.seen])
-        mib = np.array([usage.bytes for usage in watch.seen]) / 2**20
         # What is loaded and compiled when it pays was paid for in the first fifth.
         late = at >= at[0] + (at[-1] - at[0]) / 5
-        slope = float(np.polyfit(at[late] - at[0], mib[late], 1)[0]) * 60
         print(
-            f"{count:,} rows of {case} in {minutes:g} minutes, {receiver.lost():,} lost; memory of "
-            f"all processes: first {mib[late][0]:,.0f} MiB, last {mib[-1]:,.0f}, "
-            f"at most {mib.max():,.0f}, {slope:+.2f} MiB in a minute after the first fifth; "
+            f"{count:,} rows of {case} in {minutes:g} minutes, {receiver.lost():,} lost; "
             f"at most {max(behind):.1f} s behind, at the end {behind[-1]:.1f}"
         )
+        programs = dict.fromkeys(name for usage in watch.seen for name in usage.programs)
+        seen = {name: [usage.programs.get(name, 0) for usage in watch.seen] for name in programs}
+        for name, sizes in (seen | {"all": [usage.bytes for usage in watch.seen]}).items():
+            mib = np.array(sizes) / 2**20
+            slope = float(np.polyfit(at[late] - at[0], mib[late], 1)[0]) * 60
+            print(
+                f"memory of {name}: after the first fifth {mib[late][0]:,.0f} MiB and "
+                f"{slope:+.2f} in a minute, last {mib[-1]:,.0f}, at most {mib.max():,.0f}"
+            )
 
 
 def main() -> None:

@@ -17,7 +17,12 @@ class Usage(NamedTuple):
     """One look at a process and its descendants."""
 
     at: float
-    bytes: int
+    programs: dict[str, int]
+    """Bytes."""
+
+    @property
+    def bytes(self) -> int:
+        return sum(self.programs.values())
 
 
 def family(root: int) -> list[int]:
@@ -50,9 +55,25 @@ def cpu(root: int) -> float:
     return ticks / _TICK
 
 
-def memory(root: int) -> int:
-    """Bytes, with those that several processes share divided among them."""
-    return sum(map(_of_one, family(root)))
+def memory(root: int) -> dict[str, int]:
+    """Bytes by program, with those that several processes share divided among them.
+
+    They are the processes' own: pages of files that are mapped are left out, since the system takes
+    them back whenever somebody else needs them.
+    """
+    found: dict[str, int] = {}
+    for process in family(root):
+        name = "the command" if process == root else _program(process)
+        found[name] = found.get(name, 0) + _of_one(process)
+    return found
+
+
+def _program(process: int) -> str:
+    try:
+        name = Path(f"/proc/{process}/comm").read_text().strip()
+    except OSError:
+        return "others"  # it has ended
+    return "Python workers" if name.startswith("python") else name
 
 
 def _of_one(process: int) -> int:
@@ -60,7 +81,8 @@ def _of_one(process: int) -> int:
         text = Path(f"/proc/{process}/smaps_rollup").read_text()
     except OSError:
         return 0
-    return sum(1024 * int(line.split()[1]) for line in text.splitlines() if line.startswith("Pss:"))
+    own = ("Pss_Anon:", "Pss_Shmem:")
+    return sum(1024 * int(line.split()[1]) for line in text.splitlines() if line.startswith(own))
 
 
 class Watch:
