@@ -25,6 +25,8 @@ __all__ = ["Dialled"]
 
 _AT_ONCE: Final = 200e-6
 """Seconds for an answer, in which nothing else is done."""
+_IN_ALL: Final = 2e-3
+"""Seconds for all of them: nobody holds up the others by talking on and on."""
 _WORDS: Final = 4096
 """Bytes that a message of a handshake hardly ever has."""
 
@@ -71,12 +73,13 @@ class Dialled(StreamLink):
         self._read_on()
 
     def _hear_at_once(self) -> None:
-        ends = time.monotonic() + _AT_ONCE
-        while time.monotonic() < ends:
+        now = time.monotonic()
+        ends, last = now + _AT_ONCE, now + _IN_ALL
+        while (now := time.monotonic()) < min(ends, last):
             if self._sock is None or self._paused or self._handing is not None:
                 return
             if self._readable():
-                ends = time.monotonic() + _AT_ONCE
+                ends = now + _AT_ONCE
 
     def _read_on(self) -> None:
         if self._sock is None or self._handing is not None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import count
 
 import pytest
 
@@ -136,5 +138,19 @@ def test_the_other_side_goes(stage: str, reset: bool) -> None:
             error = await end.end()
             assert (error is not None) == reset
             assert len(end.ends) == 1
+
+    asyncio.run(scenario())
+
+
+def test_who_talks_on_and_on_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with dialled("alone") as (link, _, _):
+            # There is something to read whenever somebody looks, at steps of 50 us.
+            heard, clock = iter(range(1000)), count(step=50e-6)
+            monkeypatch.setattr(link, "_readable", lambda: next(heard) >= 0)
+            monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+            link._hear_at_once()
+            monkeypatch.undo()
+            assert next(heard) < 100
 
     asyncio.run(scenario())
