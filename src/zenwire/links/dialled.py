@@ -23,7 +23,7 @@ from zenwire.wire.locator import EndPoint, Locator
 
 __all__ = ["Dialled"]
 
-_AT_ONCE: Final = 200e-6
+_AT_ONCE: Final = 500e-6
 """Seconds for an answer, in which nothing else is done."""
 _IN_ALL: Final = 2e-3
 """Seconds for all of them: nobody holds up the others by talking on and on."""
