@@ -311,7 +311,9 @@ def alike() -> int:
         while done < rows.count:
             publications = rows.publications(slice(None), key, qos)
             assert isinstance(publications, Alike)
-            done += packer.batches(publications, done, straight, qos, True).messages
+            made = packer.batches(publications, done, straight, qos, True).messages
+            assert made
+            done += made
         count += done
     return count
 

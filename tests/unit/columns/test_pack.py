@@ -71,6 +71,7 @@ def test_many_batches_are_what_was_given() -> None:
     straight = Straight(0, FrameHeads(Priority.DATA, True), 0, 0xFFFF, 40_000, 2)
     while done < alike.count:
         made = packer.batches(alike, done, straight, DATA, True)
+        assert made.messages
         data, batches = bytes(made.data), 0
         while data:
             end = 2 + int.from_bytes(data[:2], "little")

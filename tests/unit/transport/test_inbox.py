@@ -260,8 +260,11 @@ def test_a_message_like_the_one_before_is_read_by_what_is_known() -> None:
     for content in (one_put(3), one_put(6), one_put(4, reliable=False), one_put(4, priority=LOW)):
         assert box.lone(content, 0) is None
     assert (box.stats.rx_frames, box.stats.rx_messages, box.stats.rx_missing) == (4, 4, 0)
+    lessons = box.known._left
     read_batch(one_put(6), box)
     assert box.stats.rx_missing == 2
+    # After a gap, what is known is not learnt again.
+    assert box.known._left == lessons
 
 
 def test_a_known_message_that_interrupts_fragments_goes_the_usual_way() -> None:
