@@ -11,11 +11,9 @@ import asyncio
 import contextlib
 import sys
 import threading
-from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable
-from itertools import accumulate
-from typing import Final, Generic, Literal, Self, TypeAlias, TypeVar, cast
+from typing import Any, Final, Generic, Literal, Self, TypeAlias, TypeVar, cast
 
 from zenwire.api.waiter import Soon, Waiter
 from zenwire.errors import ChannelClosed
@@ -76,6 +74,7 @@ class Channel(Generic[T]):
         self._on_drop = on_drop
         self._size = size
         self._bytes = 0
+        """Of all that wait but the first."""
         self._items: deque[T] = deque()
         self._closed = False
         self._waiting: list[Callable[[], None]] = []
@@ -83,22 +82,23 @@ class Channel(Generic[T]):
 
     def put(self, item: T) -> bool:
         """Hand an item over. False if one was dropped for it, or itself; never waits."""
-        size = 0 if self._size is None else self._size(item)
         with self._lock:
             items = self._items
-            room = not items or (
-                len(items) < self.capacity and self._bytes + size <= self.max_bytes
-            )
+            waiting: list[Callable[[], None]] = []
+            dropped: list[T] = []
+            room = not items or self._has_room(item)
+            if not room and self.overflow == "drop_oldest" and not self._closed:
+                dropped, room = self._make_room(item), True
             if room and not self._closed:
+                # Most are taken before another one comes, and need not be weighed.
+                if items and self._size is not None:
+                    self._bytes += self._size(item)
                 items.append(item)
-                self._bytes += size
                 # Not the list itself if it is empty: readers may add to that in a moment.
-                waiting: list[Callable[[], None]] = []
                 if self._waiting:
                     waiting, self._waiting = self._waiting, waiting
-                dropped: list[T] = []
             else:
-                waiting, dropped = self._make_room(item, size)
+                dropped.append(item)
         for wake in waiting:
             wake()
         if not dropped:
@@ -111,44 +111,41 @@ class Channel(Generic[T]):
 
     def put_many(self, many: Iterable[T]) -> None:
         """The same for items that came together."""
-        items = list(many)
-        size, waiting = self._size, []
-        with self._lock:
-            there = self._items
-            free = 0 if self._closed else max(self.capacity - len(there), 0)
-            fits = items[:free]
-            if size is not None:
-                sizes = list(accumulate(map(size, fits), initial=self._bytes))
-                fits = fits[: max(bisect_right(sizes, self.max_bytes) - 1, 0)]
-                self._bytes = sizes[len(fits)]
-            there.extend(fits)
-            if fits:
-                waiting, self._waiting = self._waiting, waiting
-        for wake in waiting:
-            wake()
+        items, fits = list(many), 0
+        if self._size is None:
+            waiting: list[Callable[[], None]] = []
+            with self._lock:
+                there = self._items
+                fits = 0 if self._closed else max(self.capacity - len(there), 0)
+                there.extend(items[:fits])
+                if items and fits:
+                    waiting, self._waiting = self._waiting, waiting
+            for wake in waiting:
+                wake()
         # For what is left there is a rule.
-        for item in items[len(fits) :]:
+        for item in items[fits:]:
             self.put(item)
 
-    def _make_room(self, item: T, size: int) -> tuple[list[Callable[[], None]], list[T]]:
-        """Whom to wake, and what is dropped: the oldest, or the item itself."""
+    def _has_room(self, item: T) -> bool:
+        """Whether one more may wait behind those that do."""
+        items, size = self._items, self._size
+        if len(items) >= self.capacity:
+            return False
+        return size is None or size(items[0]) + self._bytes + size(item) <= self.max_bytes
+
+    def _popleft(self) -> T:
+        items = self._items
+        item = items.popleft()
+        if items and self._size is not None:
+            self._bytes -= self._size(items[0])
+        return item
+
+    def _make_room(self, item: T) -> list[T]:
+        """What waited longest, until an item has room."""
         dropped: list[T] = []
-        if self._closed:
-            dropped.append(item)
-        else:
-            while self._full(size):
-                if self.overflow == "drop_newest":
-                    dropped.append(item)
-                    break
-                oldest = self._items.popleft()
-                if self._size is not None:
-                    self._bytes -= self._size(oldest)
-                dropped.append(oldest)
-            else:
-                self._items.append(item)
-                self._bytes += size
-        waiting, self._waiting = self._waiting, []
-        return waiting, dropped
+        while self._items and not self._has_room(item):
+            dropped.append(self._popleft())
+        return dropped
 
     def drain(self) -> list[T]:
         """All that waits, at once."""
@@ -187,16 +184,16 @@ class Channel(Generic[T]):
         """The next item, when there is one. Raises ChannelClosed at the end."""
         # Most often there is nothing to wait for; if it is not so any more, that comes out below.
         if self._items or self._closed:
-            item = self.take(None)
+            item: Any = self.take(None)
             if item is not NOTHING:
-                return cast(T, item)
+                return item  # type: ignore[no-any-return] # put as one
         loop = asyncio.get_running_loop()
         while True:
             waiter = Waiter(loop, self.soon)
             wake = waiter.wake
             item = self.take(wake)
             if item is not NOTHING:
-                return cast(T, item)
+                return item  # type: ignore[no-any-return] # put as one
             try:
                 await waiter
             except asyncio.CancelledError:
@@ -205,7 +202,7 @@ class Channel(Generic[T]):
                 raise
             item = self.take(None)
             if item is not NOTHING:
-                return cast(T, item)
+                return item  # type: ignore[no-any-return] # put as one
 
     def recv_blocking(self, timeout: float | None = None) -> T | None:
         """The next item, for a thread that may wait. None if nothing comes within ``timeout``."""
@@ -236,22 +233,13 @@ class Channel(Generic[T]):
     def take(self, wake: Callable[[], None] | None) -> object:
         """The next item; or nothing, and then ``wake`` is called when it is worth another look."""
         with self._lock:
-            items = self._items
-            if items:
-                item = items.popleft()
-                if self._size is not None:
-                    self._bytes = self._bytes - self._size(item) if items else 0
-                return item
+            if self._items:
+                return self._popleft()
             if self._closed:
                 raise ChannelClosed
             if wake is not None:
                 self._waiting.append(wake)
             return NOTHING
-
-    def _full(self, size: int) -> bool:
-        if len(self._items) >= self.capacity:
-            return True
-        return bool(self._items) and self._bytes + size > self.max_bytes
 
     def _forget(self, wake: Callable[[], None]) -> None:
         with self._lock, contextlib.suppress(ValueError):
