@@ -309,17 +309,37 @@ class KnownReader:
             size = len(content) - after - 1
             if 0 <= size < 128 and content[after] == _SIZES[size][0]:
                 return [push.make(push.like, 0, None, content[after + 1 :])]
-        r, end = self._r, len(content)
-        r.buf, r.pos, r.end = content, at, end
+        numbered, end = self._numbered, len(content)
         found: list[NetworkMessage] = []
-        try:
-            while r.pos < end:
-                message = self._message(r, content) if len(found) < TOGETHER_MAX else None
-                if message is None:
-                    return None
-                found.append(message)
-        except DecodeError:
-            return None
+        while at < end:
+            if len(found) == TOGETHER_MAX:
+                return None
+            like = numbered.get(content[at])
+            if like is not None:
+                one = like[0]
+                known, number = one.known, one.next
+                expected = one.counted.head(number)
+                if known.after is None and content.startswith(expected, at):
+                    # As most often: the next number, and a short payload, or none.
+                    start, size = at + len(expected), 0
+                    if known.put is not None:
+                        size = _SIZE_OF.get(content[start], end) if start < end else end
+                        start += 1
+                    if start + size <= end:
+                        one.next = number + 1 & _NUMBER_MAX
+                        at = start + size
+                        found.append(known.make(known.like, number, None, content[start:at]))
+                        continue
+            r = self._r
+            r.buf, r.pos, r.end = content, at, end
+            try:
+                message = self._message(r, content)
+            except DecodeError:
+                return None
+            if message is None:
+                return None
+            found.append(message)
+            at = r.pos
         return found or None
 
     def _message(self, r: Reader, content: bytes) -> NetworkMessage | None:

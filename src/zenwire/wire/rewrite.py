@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, Final
 
 from zenwire.wire.data import Put, Reply
 from zenwire.wire.define import spec_of
 from zenwire.wire.network import NetworkMessage, Push, Request, Response, ResponseFinal
 from zenwire.wire.objects import encode
-from zenwire.wire.repeat import LEARN_MAX, Counted, Known, put_in, sized
+from zenwire.wire.repeat import LEARN_MAX, Counted, Known, sized
 
 __all__ = ["KnownWriter"]
 
 
-def _comparer(cls: type, *others: str) -> Callable[[Any, Any], bool]:
-    """A function that says whether two messages have the same in all fields but some."""
-    # Mostly they are the same objects, which is seen at once.
+_Of = tuple[object, ...]
+
+
+def _fields(cls: type, *others: str) -> Callable[[Any], _Of]:
+    """A function that gives what a message has in all fields but some."""
     names = [f.name for f in spec_of(cls).fields if f.name not in others]
-    same = [f"(a.{name} is b.{name} or a.{name} == b.{name})" for name in names]
-    made: Callable[[Any, Any], bool] = eval(f"lambda a, b: {' and '.join(same)}")  # noqa: S307
-    return made
+    return attrgetter(*names)
 
 
-_same_push: Final = _comparer(Push, "body")
-_same_put: Final = _comparer(Put, "payload")
-_same_request: Final = _comparer(Request, "request_id")
-_same_response: Final = _comparer(Response, "request_id", "body")
-_same_reply: Final = _comparer(Reply, "body")
-_same_final: Final = _comparer(ResponseFinal, "request_id")
+_of_push: Final = _fields(Push, "body")
+_of_put: Final = _fields(Put, "payload")
+_of_request: Final = _fields(Request, "request_id")
+_of_response: Final = _fields(Response, "request_id", "body")
+_of_reply: Final = _fields(Reply, "body")
 
 
 class KnownWriter:
@@ -38,10 +38,10 @@ class KnownWriter:
 
     def __init__(self) -> None:
         # By what is slow to compare; it is kept, so that nothing else has this id.
-        self._known: dict[int, tuple[Push, Put, bytes]] = {}
-        self._requests: dict[int, tuple[Request, Counted]] = {}
-        self._responses: dict[int, tuple[Response, Put, Counted]] = {}
-        self._finals: dict[int, tuple[ResponseFinal, Counted]] = {}
+        self._known: dict[int, tuple[_Of, _Of, bytes]] = {}
+        self._requests: dict[int, tuple[_Of, Counted]] = {}
+        self._responses: dict[int, tuple[_Of, _Of, _Of, Counted]] = {}
+        self._finals: dict[int, Counted] = {}
         self._left = LEARN_MAX
 
     def write(self, message: NetworkMessage) -> bytes:
@@ -54,18 +54,18 @@ class KnownWriter:
         if type(body) is not Put:
             return encode(push)
         known = self._known.get(id(push.key))
-        if known is not None and _same_push(known[0], push) and _same_put(known[1], body):
+        if known is not None and _of_push(push) == known[0] and _of_put(body) == known[1]:
             return known[2] + sized(body.payload)
         data = encode(push)
         if known is None and push.timestamp_stack is None and not _varies(body):
             found = self._learn(data, push)
             if found is not None:
-                self._known[id(push.key)] = found.like, found.like.body, found.head
+                self._known[id(push.key)] = _of_push(push), _of_put(body), found.head
         return data
 
     def _write_request(self, request: Request) -> bytes:
         known = self._requests.get(id(request.key))
-        if known is not None and _same_request(known[0], request):
+        if known is not None and _of_request(request) == known[0]:
             return known[1].head(request.request_id)
         data = encode(request)
         body = request.body
@@ -74,38 +74,41 @@ class KnownWriter:
             found = self._learn(data, request)
             if found is not None:
                 kept = Counted(found.before, found.head)
-                self._requests[id(request.key)] = request, kept
+                self._requests[id(request.key)] = _of_request(request), kept
         return data
 
     def _write_response(self, response: Response) -> bytes:
-        put = put_in(response)
-        if put is None:
+        reply = response.body
+        put = reply.body if type(reply) is Reply else None
+        if type(put) is not Put:
             return encode(response)
         known = self._responses.get(id(response.key))
         if (
             known is not None
-            and _same_response(known[0], response)
-            and _same_reply(known[0].body, response.body)
-            and _same_put(known[1], put)
+            and _of_response(response) == known[0]
+            and _of_reply(reply) == known[1]
+            and _of_put(put) == known[2]
         ):
-            return known[2].head(response.request_id) + sized(put.payload)
+            return known[3].head(response.request_id) + sized(put.payload)
         data = encode(response)
         if known is None and response.timestamp_stack is None and not _varies(put):
             found = self._learn(data, response)
-            if found is not None and found.put is not None:
+            if found is not None:
                 kept = Counted(found.before, found.head)
-                self._responses[id(response.key)] = found.like, found.put, kept
+                of = _of_response(response), _of_reply(reply), _of_put(put)
+                self._responses[id(response.key)] = *of, kept
         return data
 
     def _write_final(self, final: ResponseFinal) -> bytes:
+        if final.timestamp is not None:
+            return encode(final)
         known = self._finals.get(final.qos.raw)
-        if known is not None and _same_final(known[0], final):
-            return known[1].head(final.request_id)
+        if known is not None:
+            return known.head(final.request_id)
         data = encode(final)
-        if known is None:
-            found = self._learn(data, final)
-            if found is not None:
-                self._finals[final.qos.raw] = final, Counted(found.before, found.head)
+        found = self._learn(data, final)
+        if found is not None:
+            self._finals[final.qos.raw] = Counted(found.before, found.head)
         return data
 
     def _learn(self, data: bytes, message: NetworkMessage) -> Known | None:
