@@ -165,9 +165,13 @@ class Query:
 
     async def _answer(self, call: str, key: IntoKeyExpr | None, body: Put | Del | Err) -> bool:
         heard = self._say(call, key, body)
-        waiting = self._core.settle()
+        core = self._core
+        if self._answers == 1 and core.node.telling:
+            # Mostly it is the only one, and goes out with the end of the query: see `_finish`.
+            return heard
+        waiting = core.settle()
         if waiting is not None:
-            await self._core.room(waiting)
+            await core.room(waiting)
         return heard
 
     def _say(self, call: str, key: IntoKeyExpr | None, body: Put | Del | Err) -> bool:

@@ -41,6 +41,7 @@ from zenwire.routing import (
     Send,
     Tables,
 )
+from zenwire.routing.state import AT_ONCE, State
 from zenwire.wire.data import Put
 from zenwire.wire.network import NetworkMessage, Push
 from zenwire.wire.repeat import with_body, with_timestamp
@@ -58,7 +59,6 @@ if TYPE_CHECKING:
     from zenwire.node.seats import Connection
     from zenwire.node.tap import Tap
     from zenwire.routing import Session
-    from zenwire.routing.state import State
     from zenwire.transport import Packed, Received, Settings
     from zenwire.wire.locator import EndPoint, Locator
 
@@ -215,8 +215,8 @@ class Node:
                     self._keep_untold()
         if go_on and self.afterwards and not self.telling:
             self.go_on()
-        if state.sooner:
-            self._arm()
+        if state.sooner < self._timer_at:
+            self._arm(state.sooner)
         return pressure
 
     def go_on(self) -> None:
@@ -231,17 +231,20 @@ class Node:
             raise
 
     def _carry_out(self) -> None:
-        state = self._state
+        state, neighbours = self._state, self._neighbours
         self._settling = True
         try:
             while outputs := state.outputs:
                 state.outputs = []
                 for output in outputs:
-                    kind = type(output)
-                    if kind is Send:
-                        self._send(*output)  # type: ignore[misc] # as just looked up
-                    elif kind is CloseFace:
-                        self.adjacency.expel(output.face, output.reason, output.why)  # type: ignore[union-attr]
+                    if isinstance(output, Send):
+                        to = neighbours.get(output.face)
+                        if to is None or to.size:
+                            self._send(*output)
+                        elif (waiting := to.send(output.message, output.reliable)) is not None:
+                            self._pressure.append(waiting)
+                    elif isinstance(output, CloseFace):
+                        self.adjacency.expel(output.face, output.reason, output.why)
                     else:
                         self._untold.append(output)
         finally:
@@ -313,8 +316,9 @@ class Node:
         if waiting is not None:
             self._pressure.append(waiting)
 
-    def _arm(self) -> None:
-        deadline = self.tables.deadline
+    def _arm(self, sooner: float = AT_ONCE) -> None:
+        """A timer that finds nothing to be done is cheaper than to look for what it is for."""
+        deadline = self.tables.deadline if sooner == AT_ONCE else sooner
         if deadline is None or (self._timer is not None and self._timer_at <= deadline):
             return
         if self._timer is not None:
@@ -323,7 +327,7 @@ class Node:
         self._timer = self._loop.call_at(deadline, self._due)
 
     def _due(self) -> None:
-        self._timer = None
+        self._timer, self._timer_at = None, float("inf")
         self.tables.tick(self.now)
         self.settle()
         self._arm()

@@ -19,7 +19,7 @@ from zenwire.routing.pubsub import PubSub
 from zenwire.routing.queries import Queries
 from zenwire.routing.routers import FAR, Routers
 from zenwire.routing.sourced import Sourced
-from zenwire.routing.state import State
+from zenwire.routing.state import AT_ONCE, State
 from zenwire.routing.targets import Targets
 from zenwire.routing.upstream import Upstream, Waiter, Want
 from zenwire.wire.linkstate import OAM_LINKSTATE, decode_linkstate
@@ -183,7 +183,7 @@ class Core:
         if not queue and _ended(steps):
             return True
         self._work.setdefault(face, {})[name] = steps
-        self.state.sooner = True
+        self.state.sooner = AT_ONCE
         return False
 
     def unserve(self, held: Held) -> None:
@@ -234,7 +234,7 @@ class Core:
         self.apply(face, changes)
         if self.declarations.left(face):
             self._leaving.append(face)
-            self.state.sooner = True
+            self.state.sooner = AT_ONCE
 
     def remove(self, face: Face) -> None:
         """A neighbour or session is gone: nothing of it stays.

@@ -13,6 +13,7 @@ from zenwire.routing.declarations import Change, Declarations, Kind
 from zenwire.routing.local import Entities, LivelinessSubscriber
 from zenwire.routing.outputs import LivelinessChanged, QueryFinished, ReplyReceived
 from zenwire.routing.queries import timeout_error
+from zenwire.routing.state import AT_ONCE
 from zenwire.wire.data import Put
 from zenwire.wire.values import InterestMode, QoS
 
@@ -93,7 +94,7 @@ class Liveliness:
         else:
             want.waiters.append(id)
             heapq.heappush(self._deadlines, (now + timeout, id))
-            self._state.sooner = True
+            self._state.sooner = AT_ONCE
         return id
 
     def found(self, id: int, key: str) -> None:

@@ -342,8 +342,8 @@ class Queries:
             heapq.heapify(deadlines)
         self._serial += 1
         heapq.heappush(deadlines, (pending.deadline, self._serial, pending))
-        if deadlines[0][2] is pending:
-            self._state.sooner = True
+        state = self._state
+        state.sooner = min(state.sooner, pending.deadline)
 
     def _serve(self, pending: Pending, session: Face, queryables: tuple[int, ...]) -> QueryReceived:
         query = self._state.next_entity_id()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from zenwire.routing.faces import Face, Region, Relation
 from zenwire.routing.graph import Graph, Router, Tree, Ways
 from zenwire.routing.outputs import NodeKnown
-from zenwire.routing.state import CONTROL, State
+from zenwire.routing.state import AT_ONCE, CONTROL, State
 from zenwire.wire.linkstate import OAM_LINKSTATE, Link, LinkState, LinkStateList
 from zenwire.wire.network import Oam
 from zenwire.wire.objects import encode
@@ -334,7 +334,7 @@ class Routers:
         if self._due is None:
             self._restless = self._latest + RESTLESS
         self._due = min(self._latest + CALM, self._restless)
-        self._state.sooner = True
+        self._state.sooner = AT_ONCE
 
     def _tell_me(self) -> None:
         me = self._graph.me

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from zenwire.routing.declarations import Change, Declarations, Kind, merge
 from zenwire.routing.faces import Region, chunks_of
-from zenwire.routing.state import CONTROL, State
+from zenwire.routing.state import AT_ONCE, CONTROL, State
 from zenwire.wire.declare import (
     DeclareQueryable,
     DeclareSubscriber,
@@ -181,7 +181,7 @@ class Sourced:
                     self._tell(face, number, change, info)
             if left:
                 self._telling.popleft()
-        self._state.sooner = True
+        self._state.sooner = AT_ONCE
 
     def _fits(self, change: Change) -> bool:
         most = self._state.limits.sourced

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from zenwire.wire.network import NetworkMessage
     from zenwire.wire.values import WireExpr, ZenohId
 
-__all__ = ["CONTROL", "State"]
+__all__ = ["AT_ONCE", "CONTROL", "NEVER", "State"]
+
+AT_ONCE: Final = float("-inf")
+NEVER: Final = float("inf")
 
 CONTROL: Final = QoS.of(Priority.CONTROL, CongestionControl.BLOCK)
 """The QoS of declarations, interests and OAM, as the reference sends them."""
@@ -45,8 +48,8 @@ class State:
         self.faces: dict[int, Face] = {}
         self.generation = 0
         """Changes whenever a cached route may be wrong."""
-        self.sooner = False
-        """Something has to end earlier than what was to end first, perhaps."""
+        self.sooner = NEVER
+        """Since the deadline was asked for, it may have become this."""
         self.outputs: list[Output] = []
         self._entity_id = 0
         self._face_id = 0

@@ -13,6 +13,7 @@ from zenwire.routing.limits import Counters, Limits
 from zenwire.routing.outputs import CloseFace, Output
 from zenwire.routing.overview import Overview
 from zenwire.routing.session import Session
+from zenwire.routing.state import NEVER
 from zenwire.wire.declare import (
     DeclareFinal,
     DeclareKeyExpr,
@@ -99,7 +100,7 @@ class Tables:
     def deadline(self) -> float | None:
         """When `tick` is due, or None."""
         core = self._core
-        core.state.sooner = False
+        core.state.sooner = NEVER
         times = (
             core.queries.deadline,
             core.upstream.deadline,
@@ -113,7 +114,7 @@ class Tables:
     @property
     def sooner(self) -> bool:
         """Whether the deadline may be an earlier one than when it was last asked for."""
-        return self._core.state.sooner
+        return self._core.state.sooner < NEVER
 
     @property
     def pending(self) -> bool:

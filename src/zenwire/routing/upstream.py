@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from zenwire.routing.declarations import KINDS, Change, Kind
 from zenwire.routing.interests import Held, KeySet
-from zenwire.routing.state import CONTROL, State
+from zenwire.routing.state import AT_ONCE, CONTROL, State
 from zenwire.wire.network import Interest
 from zenwire.wire.values import InterestMode
 
@@ -183,7 +183,7 @@ class Upstream:
         self._faces.setdefault(face, {})[asked.id] = asked
         if not asked.final:
             self._deadlines.append((now + INTEREST_TIMEOUT, face, asked))
-            self._state.sooner = True
+            self._state.sooner = AT_ONCE
         message = Interest(
             mode=mode,
             id=asked.id,
