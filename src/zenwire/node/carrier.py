@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from zenwire.node.clock import time_of
 from zenwire.node.plane import ENOUGH
-from zenwire.transport import Event, Received, ReceivedRun, Unicast
+from zenwire.transport import ACCEPTED, Event, Received, ReceivedRun, Unicast
 from zenwire.transport.gathered import Gathered, joined
 from zenwire.wire.values import Priority
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from zenwire.links import Link, LinkError
     from zenwire.node.neighbour import Waiting
     from zenwire.node.plane import Plane
-    from zenwire.transport import Bursts, Straight
+    from zenwire.transport import Bursts, Result, Straight
+    from zenwire.wire.network import NetworkMessage
 
 __all__ = ["Carrier"]
 
@@ -241,6 +242,29 @@ class Carrier:
 
     # What goes out.
 
+    def send(self, message: NetworkMessage, reliable: bool) -> Result:
+        """To the queue of the machine, or past it: then it is written now. Raises EncodeError."""
+        machine, now = self.machine, self._time()
+        if (
+            self.flushing
+            or now - self._written < _PAUSE
+            or self.ended
+            or self._gathered.size
+            or not self.link.writable
+        ):
+            result = machine.send(message, now, reliable=reliable)
+        else:
+            batch = machine.send_alone(message, now, reliable=reliable)
+            if isinstance(batch, bytes):
+                self._write(batch)
+                if not machine.steady or self._timer is None:
+                    self._look_ahead(now)
+                return ACCEPTED
+            result = batch
+        if result is ACCEPTED and not self.flushing:
+            self.flush_soon()
+        return result
+
     def flush_soon(self) -> None:
         """Write now, or soon after another write at the end of this round of the loop."""
         if self._time() - self._written < _PAUSE:
@@ -263,24 +287,35 @@ class Carrier:
 
     def flush(self) -> None:
         """Write what waits, as far as the link takes it."""
-        machine, link = self.machine, self.link
         if self.ended:
             return
-        now = self._time()
-        # The last words of a link go out even if nobody reads them: closing it has its own bound.
-        while (link.writable or self._last_words) and (data := self._next(now)):
+        machine, now = self.machine, self._time()
+        data = machine.pull_lone(now) if self.link.writable and not self._gathered.size else None
+        if data:
             self._write(data)
-            if machine.drained:
-                break
-        if machine.steady and self._timer is not None:
-            return
+        elif data is None:
+            self._flush_all(now)
+        if not machine.steady or self._timer is None:
+            self._look_ahead(now)
+
+    def _look_ahead(self, now: float) -> None:
+        """What is due, or will be."""
+        machine = self.machine
         deadline = machine.deadline
         if deadline is not None and deadline <= now:
             self._tick()
         else:
             self._arm(deadline)
         if machine.done:
-            link.close()
+            self.link.close()
+
+    def _flush_all(self, now: float) -> None:
+        machine, link = self.machine, self.link
+        # The last words of a link go out even if nobody reads them: closing it has its own bound.
+        while (link.writable or self._last_words) and (data := self._next(now)):
+            self._write(data)
+            if machine.drained:
+                break
 
     def gather(self) -> None:
         """Make room in the queues: what waits there goes out with what comes, in this round."""

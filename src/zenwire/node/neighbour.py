@@ -270,20 +270,16 @@ class Neighbour(Queue):
         """It has ended the session itself, and not for a fault."""
 
     def send(self, message: NetworkMessage | Packed, reliable: bool) -> Waiting | None:
-        links = self.session.links
-        if self._waiting or len(links) != 1:
+        carriers = self.carriers
+        one = len(carriers) == 1 == len(self.session.links)
+        if not one or self._waiting or isinstance(message, Packed):
             return super().send(message, reliable)
         # The same, as most often it is.
         try:
-            result = links[0].send(message, self._time(), reliable=reliable)
+            result = carriers[0].send(message, reliable)
         except EncodeError as e:
             result = self._unsent(e)
-        if result is not ACCEPTED:
-            return self._wait(message, reliable, result)
-        for carrier in self.carriers:
-            if not carrier.flushing:
-                carrier.flush_soon()
-        return None
+        return None if result is ACCEPTED else self._wait(message, reliable, result)
 
     @property
     def free(self) -> Carrier | None:

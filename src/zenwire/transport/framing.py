@@ -86,11 +86,10 @@ class Unwrap:
     def lone(self, data: bytes) -> int | None:
         """Where the content starts, if what came is one whole batch, as most often; else None."""
         framing = self.framing
-        prefix = framing.prefix
-        size = len(data) - prefix
-        if self._kept or framing.compression or not 0 <= size <= framing.batch_size - prefix:
+        prefix, whole = framing.prefix, len(data)
+        if self._kept or framing.compression or not prefix <= whole <= framing.batch_size:
             return None
-        if prefix and int.from_bytes(data[:prefix], "little") != size:
+        if prefix and int.from_bytes(data[:prefix], "little") != whole - prefix:
             return None
         return prefix
 

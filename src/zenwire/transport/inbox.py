@@ -81,10 +81,10 @@ class Inbox:
         """Whether the messages of a FRAME are new."""
         at = self._lane(priority, reliable, sn)
         self.stats.rx_frames += 1
-        reassembly = self.lanes.reassembly[at]
         if not self._new(at, sn):
             return False
-        if reassembly.unfinished:
+        reassembly = self.lanes.reassembly.get(at)
+        if reassembly is not None and reassembly.unfinished:
             reassembly.abort(self.stats, Cause.FRAGMENT_INTERRUPTED)
         return True
 

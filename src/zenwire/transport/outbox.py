@@ -77,7 +77,6 @@ class Outbox:
         "_of_qos",
         "_open",
         "_qos",
-        "_queued",
         "_queues",
         "_room",
         "_shut",
@@ -85,6 +84,7 @@ class Outbox:
         "batching",
         "marked",
         "packing",
+        "queued",
     )
 
     def __init__(
@@ -108,8 +108,8 @@ class Outbox:
         self.batching = batching
         self._capacity = [n * room for n in queue_batches]
         self._queues: tuple[deque[Queued | Run], ...] = tuple([deque() for _ in _PRIORITIES])
-        self._queued = 0
-        """How many runs and messages are in all queues."""
+        self.queued = 0
+        """How many runs and messages are in all queues, with the markers of those given up."""
         self._newest = Priority.DATA
         self._open: list[Run | None] = [None] * len(_PRIORITIES)
         """By priority, the run at the end of its queue that may be added to."""
@@ -163,7 +163,7 @@ class Outbox:
             self._open[priority] = run
             self._queues[priority].append(run)
             self._newest = priority
-            self._queued += 1
+            self.queued += 1
         run.by = None
         run.parts.append(data)
         run.left = left
@@ -229,12 +229,12 @@ class Outbox:
         self._open[priority] = to.run
         self._queues[priority].append(to.run)
         self._newest = priority
-        self._queued += 1
+        self.queued += 1
 
     def _add(self, priority: Priority, what: Queued | Run, size: int) -> None:
         self._queues[priority].append(what)
         self._newest = priority
-        self._queued += 1
+        self.queued += 1
         self._bytes[priority] += size
         self._renew_all(priority)
 
@@ -264,11 +264,11 @@ class Outbox:
         if self._shut or left <= 0:
             return 0
         room = self._room - to.head_size(self._counters.next[to.at])
-        return min(room, left)
+        return min(left, room)
 
     @property
     def empty(self) -> bool:
-        return not self._queued and not self._markers
+        return not self.queued
 
     def give_up_stalled(self, priority: Priority, before: float) -> bool:
         """Drop the message with Drop that is being cut, if its last fragment went before then."""
@@ -281,12 +281,13 @@ class Outbox:
         if not droppable:
             return False
         queue.popleft()
-        self._queued -= 1
+        self.queued -= 1
         self._bytes[priority] -= len(data) - cut.sent
         self._cuts[priority] = None
         self._stats.dropped[Cause.STALLED] += 1
         if self.marked:
             self._markers.append((priority, reliable))
+            self.queued += 1
         else:
             # The number that is left out makes the other side forget what it has.
             self._counters.advance(lane(priority, reliable))
@@ -307,7 +308,7 @@ class Outbox:
         left = sum(one.count if type(one) is Run else 1 for queue in self._queues for one in queue)
         for queue in self._queues:
             queue.clear()
-        self._queued = 0
+        self.queued = 0
         self._open = [None] * len(_PRIORITIES)
         self._bytes = [0] * len(_PRIORITIES)
         self._cuts = [None] * len(_PRIORITIES)
@@ -323,15 +324,14 @@ class Outbox:
 
         With ``prefix``, it has its length in so many bytes before it, as in a stream.
         """
-        if self._markers:
-            pass
-        elif not self._queued:
+        if not self.queued:
             return None
-        elif self._queued == 1 and (lone := self._lone(prefix)):
+        if (lone := self.lone(prefix)) is not None:
             return lone
         out = _Batch(self._room)
         if self._markers:
             out.add(self._marker(*self._markers.pop(0)))
+            self.queued -= 1
         else:
             for priority, queue in zip(_PRIORITIES, self._queues, strict=True):
                 if queue and not self._pack(out, priority, queue, now):
@@ -341,28 +341,53 @@ class Outbox:
             out.parts[0] = stream_length(size, prefix)
         return b"", out.parts, prefix + size
 
-    def _lone(self, prefix: int) -> Taken | None:
-        """The only run that waits, if it was queued last, may be added to, and fits."""
+    def lone(self, prefix: int) -> Taken | None:
+        """As ``take``, if what waits is one run that may be added to, and fits. Else None."""
         priority = self._newest
         run = self._open[priority]
-        if run is None:
+        if self.queued != 1 or run is None:
             return None
+        if run.owner is not None:
+            run.settle()
         to, next_, stats = run.lane, self._counters.next, self._stats
         sn = next_[to.at]
         head = to.heads.head(sn)
-        size = len(head) + run.size
+        size = len(head) + run.room - run.left
         if size > self._room:
             return None
         # As ``_taken``, for what needs no looking.
         next_[to.at] = sn + 1 & self._counters.mask
         self._queues[priority].clear()
-        self._queued = 0
+        self.queued = 0
         self._open[priority] = None
         stats.tx_frames += 1
         stats.tx_messages += run.count
         to.run = Run(to, self._fits(to))
         run.parts[0] = stream_length(size, prefix) + head if prefix else head
         return run.before, run.parts, prefix + size
+
+    def alone(self, data: bytes, qos: int, reliable: bool, prefix: int) -> bytes:
+        """The batch that has this message and no other, past the queues: nothing is in them.
+
+        Nothing, and nothing is done, if that is not simple.
+        """
+        known = self._of_qos.get(2 * qos + reliable)
+        if known is None:
+            return b""
+        to = known[0]
+        if to.run.left < len(data):
+            return b""
+        at, next_, stats = to.at, self._counters.next, self._stats
+        sn = next_[at]
+        head = to.heads.head(sn)
+        next_[at] = after = sn + 1 & self._counters.mask
+        if after >> 7 != sn >> 7:
+            # It may have more bytes than this one.
+            self._renew(to)
+        stats.tx_frames += 1
+        stats.tx_messages += 1
+        content = head + data
+        return stream_length(len(content), prefix) + content if prefix else content
 
     def _pack(
         self, out: _Batch, priority: Priority, queue: deque[Queued | Run], now: float
@@ -395,7 +420,7 @@ class Outbox:
         to = run.lane
         priority = to.priority
         self._counters.advance(to.at)
-        self._queued -= 1
+        self.queued -= 1
         stats = self._stats
         stats.tx_frames += 1
         stats.tx_messages += run.count
@@ -411,10 +436,10 @@ class Outbox:
         if self._open[priority] is run:
             self.seal(priority)
         queue.popleft()
-        self._queued -= 1
+        self.queued -= 1
         parts = run.split(self._room - head)
         queue.extendleft(reversed(parts))
-        self._queued += len(parts)
+        self.queued += len(parts)
 
     def _head(self, to: Lane) -> bytes:
         return to.heads.head(self._counters.next[to.at])
@@ -445,7 +470,7 @@ class Outbox:
         self._bytes[priority] -= len(piece)
         if not more:
             queue.popleft()
-            self._queued -= 1
+            self.queued -= 1
             self._cuts[priority] = None
             self._stats.tx_messages += 1
         self._renew_all(priority)

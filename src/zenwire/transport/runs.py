@@ -32,7 +32,7 @@ class Owner(Protocol):
 class Run:
     """Messages of one lane, back to back, that fit a batch: what one FRAME holds."""
 
-    __slots__ = ("_room", "before", "by", "count", "ends", "lane", "left", "owner", "parts")
+    __slots__ = ("before", "by", "count", "ends", "lane", "left", "owner", "parts", "room")
 
     def __init__(self, lane: Lane, left: int) -> None:
         self.lane = lane
@@ -50,17 +50,18 @@ class Run:
         """Who adds messages that are counted already. ``settle`` ends that."""
         self.by: Owner | None = None
         """Who has added something last, if it was one of those."""
-        self._room = left
+        self.room = left
+        """What ``left`` was when there was nothing in it."""
 
     @property
     def size(self) -> int:
         if self.owner is not None:
             self.settle()
-        return self._room - self.left
+        return self.room - self.left
 
     def resize(self, left: int) -> None:
         """Another room, for one that has nothing in it."""
-        self.left = self._room = left
+        self.left = self.room = left
 
     def settle(self) -> None:
         """Count what was added, and no more."""
@@ -128,7 +129,7 @@ class Run:
 
     def close(self) -> None:
         """Nothing more is added."""
-        self._room -= self.left
+        self.room -= self.left
         self.left = 0
 
     def end(self) -> None:

@@ -88,6 +88,8 @@ class Unicast:
         self._outbox: Outbox | BareOutbox | None = None
         self._largest = settings.max_message_size
         """Bytes of the largest message that is sent."""
+        self._plain: Outbox | None = None
+        """The outbox, if its batches go out as they are."""
         self._prefix = 0
         """Bytes for the length of a batch that the outbox makes."""
         self._ready: deque[bytes] = deque()
@@ -300,7 +302,7 @@ class Unicast:
             self._outbox = BareOutbox(self.stats, capacity, framing.room)
         else:
             self._inbox = Inbox(session.lanes, self.stats)
-            self._outbox = Outbox(
+            self._outbox = outbox = Outbox(
                 session.counters,
                 self.stats,
                 room=framing.room,
@@ -309,6 +311,7 @@ class Unicast:
                 queue_batches=settings.queue_batches,
                 batching=settings.batching,
             )
+            self._plain = None if framing.compression else outbox
         self._ends = None
         events.append(Opened(peer, session))
 
@@ -359,6 +362,26 @@ class Unicast:
         outbox.put(data, priority, reliable, express, droppable)
         return ACCEPTED
 
+    def send_alone(
+        self, message: NetworkMessage, now: float, *, reliable: bool = True
+    ) -> bytes | Result:
+        """As ``send`` and ``pull``, if nothing waits: the batch, which is to be written now.
+
+        If it is not so simple, the same as ``send``.
+        """
+        outbox, qos = self._plain, message.qos
+        if outbox is None or outbox.queued or self._ready or self.state is not _OPEN:
+            return self.send(message, now, reliable=reliable)
+        data = self._write(message)
+        batch = outbox.alone(data, qos.raw, reliable, self._prefix)
+        if not batch:
+            return self.send(data, now, reliable=reliable, qos=qos)
+        stats = self.stats
+        stats.tx_bytes += len(batch)
+        stats.tx_batches += 1
+        self._sent = now
+        return batch
+
     def _drop(self, cause: Cause, count: int) -> Dropped:
         self.stats.dropped[cause] += count
         return Dropped(cause)
@@ -398,6 +421,23 @@ class Unicast:
     def pull(self, now: float) -> bytes:
         """The next batch, as the link wants it; nothing if nothing waits."""
         return joined(self.take(now))
+
+    def pull_lone(self, now: float) -> bytes | None:
+        """As ``pull``, if what waits is one batch that needs no looking, or nothing. Else None."""
+        outbox = self._plain
+        if outbox is None or self._ready or self._congestion.waiting or self.state is not _OPEN:
+            return None
+        if not outbox.queued:
+            return b""
+        batch = outbox.lone(self._prefix)
+        if batch is None:
+            return None
+        before, parts, size = batch
+        stats = self.stats
+        stats.tx_bytes += size
+        stats.tx_batches += 1
+        self._sent = now
+        return before.join(parts)
 
     def take(self, now: float) -> Taken | None:
         """As ``pull``, but in parts; None if nothing waits."""
