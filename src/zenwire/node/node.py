@@ -38,7 +38,6 @@ from zenwire.routing import (
     QueryReceived,
     ReplyReceived,
     SampleReceived,
-    Send,
     Tables,
 )
 from zenwire.routing.state import AT_ONCE, State
@@ -123,8 +122,6 @@ class Node:
         self.afterwards: deque[Callable[[], None]] = deque()
         """What is to be called when they have been told."""
         self._settling = False
-        self._untold: deque[Any] = deque()
-        """Outputs, and RowsReceived."""
         self._pressure: list[Waiting] = []
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = float("inf")
@@ -150,6 +147,11 @@ class Node:
     def _state(self) -> State:
         """Where it has its outputs, which are looked for at every turn."""
         return self.tables.state
+
+    @cached_property
+    def _untold(self) -> deque[Any]:
+        """The events of routing, and RowsReceived among them."""
+        return self.tables.state.events
 
     @property
     def now(self) -> float:
@@ -199,11 +201,7 @@ class Node:
             self.telling = True
             try:
                 while untold:
-                    output = untold.popleft()
-                    if type(output) is RowsReceived:
-                        tell_rows(output, self.receivers, self.row_receivers, untold)
-                    else:
-                        self._tell(output)
+                    self._tell(untold.popleft())
                     if state.outputs:
                         self._carry_out()
                         if self._pressure:
@@ -237,16 +235,14 @@ class Node:
             while outputs := state.outputs:
                 state.outputs = []
                 for output in outputs:
-                    if isinstance(output, Send):
-                        to = neighbours.get(output.face)
-                        if to is None or to.size:
-                            self._send(*output)
-                        elif (waiting := to.send(output.message, output.reliable)) is not None:
-                            self._pressure.append(waiting)
-                    elif isinstance(output, CloseFace):
+                    if isinstance(output, CloseFace):
                         self.adjacency.expel(output.face, output.reason, output.why)
-                    else:
-                        self._untold.append(output)
+                        continue
+                    to = neighbours.get(output.face)
+                    if to is None or to.size:
+                        self._send(*output)
+                    elif (waiting := to.send(output.message, output.reliable)) is not None:
+                        self._pressure.append(waiting)
         finally:
             self._settling = False
 
@@ -262,30 +258,30 @@ class Node:
         for output in untold:
             self._untold += output.samples() if type(output) is RowsReceived else [output]
 
-    def _tell(self, output: Output) -> None:
-        receivers, kind = self.receivers, type(output)
+    def _tell(self, event: Any) -> None:  # Any: of the types that are looked up
+        receivers, kind = self.receivers, type(event)
         if kind is SampleReceived or kind is LivelinessChanged:
-            for id_ in output.subscribers:  # type: ignore[union-attr] # of the types just looked up
-                deliver = receivers.get(id_)
-                if deliver is not None:
-                    deliver(output)
+            told = event.subscribers
+        elif kind is ReplyReceived:
+            told = (event.query,)
         elif kind is QueryReceived:
-            for id_ in output.queryables:  # type: ignore[union-attr]
-                deliver = receivers.get(id_)
-                if deliver is not None:
-                    deliver(output)
-        elif kind is NodeKnown:
-            self.on_known(output)  # type: ignore[arg-type]
-        else:
-            if kind is ReplyReceived:
-                deliver = receivers.get(output.query)  # type: ignore[union-attr]
-            elif kind is QueryFinished:
-                deliver = receivers.pop(output.query, None)  # type: ignore[union-attr]
-            else:
-                deliver = receivers.get(output.id)  # type: ignore[union-attr] # MatchingChanged
+            told = event.queryables
+        elif kind is QueryFinished:
             # What nobody takes was on its way when its taker went.
-            if deliver is not None:
-                deliver(output)
+            if (deliver := receivers.pop(event.query, None)) is not None:
+                deliver(event)
+            return
+        elif kind is RowsReceived:
+            tell_rows(event, receivers, self.row_receivers, self._untold)
+            return
+        elif kind is NodeKnown:
+            self.on_known(event)
+            return
+        else:
+            told = (event.id,)  # MatchingChanged
+        for id_ in told:
+            if (deliver := receivers.get(id_)) is not None:
+                deliver(event)
 
     def queue(self, face: Face) -> Queue | None:
         """What takes messages for a face; None if it is gone."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CloseFace",
+    "Event",
     "LivelinessChanged",
     "MatchingChanged",
     "NodeKnown",
@@ -176,10 +177,8 @@ class NodeKnown:
     told_by: Face
 
 
-Output = (
-    Send
-    | CloseFace
-    | SampleReceived
+Event = (
+    SampleReceived
     | QueryReceived
     | ReplyReceived
     | QueryFinished
@@ -187,3 +186,6 @@ Output = (
     | MatchingChanged
     | NodeKnown
 )
+"""For a session, or for the node itself."""
+
+Output = Send | CloseFace | Event

@@ -111,7 +111,7 @@ class PubSub:
                 self._forward(route, body, qos, timestamp_stack, reliable)
         if subscribers:
             event = sample_of(subscribers, key, body, qos, timestamp_stack, reliable)
-            self._state.outputs.append(event)
+            self._state.events.append(event)
 
     def receive(self, face: Face, push: Push, reliable: bool = True) -> None:
         """A sample came from a face."""
@@ -130,7 +130,7 @@ class PubSub:
             self._forward(route, body, push.qos, stack, reliable)
         if route.others:
             event = sample_of(route.others, route.key, body, push.qos, stack, reliable)
-            self._state.outputs.append(event)
+            self._state.events.append(event)
 
     def route(self, src: Face, key: str) -> Route:
         """The route of a source and a key that is canonical."""

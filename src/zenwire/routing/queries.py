@@ -323,9 +323,8 @@ class Queries:
         if asked is None:
             asked = self._asked[origin] = {}
         asked[pending.request_id] = pending
-        outputs = self._state.outputs
         for session, ids in plan.serve:
-            outputs.append(self._serve(pending, session, ids))
+            self._state.events.append(self._serve(pending, session, ids))
         for face in plan.forward:
             self._forward(pending, face)
         self._live += 1
@@ -400,7 +399,7 @@ class Queries:
             return
         inner = body.body if isinstance(body, Reply) else body
         reply = reply_of(pending.request_id, key, inner, responder, qos, timestamp_stack)
-        self._state.outputs += pending.consolidation.receive(reply)
+        self._state.events += pending.consolidation.receive(reply)
 
     def _end(self, branch: Branch) -> None:
         """One branch is done; the last one ends the query."""
@@ -428,7 +427,7 @@ class Queries:
         if pending.consolidation is None:
             self._send_final(pending.origin, pending.message)
             return
-        self._state.outputs += pending.consolidation.end()
+        self._state.events += pending.consolidation.end()
         if timed_out:
             self._state.emit(timeout_error(pending.request_id, pending.message.qos))
         self._state.emit(QueryFinished(pending.request_id))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from zenwire.keyexpr import is_canonical
-from zenwire.routing.outputs import CloseFace, Output, send_of
+from zenwire.routing.outputs import CloseFace, Event, Output, Send, send_of
 from zenwire.wire.values import CloseReason, CongestionControl, Priority, QoS
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class State:
         "_face_id",
         "_resolved",
         "counters",
+        "events",
         "faces",
         "generation",
         "limits",
@@ -50,21 +52,26 @@ class State:
         """Changes whenever a cached route may be wrong."""
         self.sooner = NEVER
         """Since the deadline was asked for, it may have become this."""
-        self.outputs: list[Output] = []
+        self.outputs: list[Send | CloseFace] = []
+        """For neighbours."""
+        self.events: deque[Event] = deque()
+        """For sessions, and for the node: to be told when the others are on their way."""
         self._entity_id = 0
         self._face_id = 0
         self._resolved: tuple[Face | None, WireExpr | None, int, str] = (None, None, 0, "")
 
     def take(self) -> list[Output]:
         """The outputs since the last call."""
-        taken, self.outputs = self.outputs, []
+        taken: list[Output] = [*self.outputs, *self.events]
+        self.outputs = []
+        self.events.clear()
         return taken
 
     def send(self, face: Face, message: NetworkMessage, *, reliable: bool = True) -> None:
         self.outputs.append(send_of(face, message, reliable))
 
-    def emit(self, event: Output) -> None:
-        self.outputs.append(event)
+    def emit(self, event: Event) -> None:
+        self.events.append(event)
 
     def stale(self) -> None:
         """Routes that were found before must be found again."""
@@ -74,7 +81,7 @@ class State:
         """Ask for the end of a face that broke the protocol."""
         violations = self.counters.violations
         violations[why] = violations.get(why, 0) + 1
-        self.emit(CloseFace(face, CloseReason.INVALID, why))
+        self.outputs.append(CloseFace(face, CloseReason.INVALID, why))
 
     def remotes(self) -> Iterator[Face]:
         """All faces but the sessions of this node, oldest first."""

@@ -119,7 +119,7 @@ class Tables:
     @property
     def pending(self) -> bool:
         """Whether there are outputs."""
-        return bool(self._core.state.outputs)
+        return bool(self._core.state.outputs or self._core.state.events)
 
     @property
     def state(self) -> State:
@@ -138,7 +138,11 @@ class Tables:
         return Overview(self._core)
 
     def outputs(self) -> list[Output]:
-        """What is to be done since the last call. The caller does it in this order."""
+        """What is to be done since the last call. The caller does it in this order.
+
+        Messages come before events, so that what programs do when they are told of these has an
+        outcome of its own.
+        """
         return self._core.state.take()
 
     def session(self) -> Session:
@@ -170,7 +174,7 @@ class Tables:
                 core.state.next_face_id(), zid, whatami, Relation(LOCAL.region), alive=False
             )
             why = f"a {core.role.whatami.name.lower()} has no {whatami.name.lower()}s"
-            core.state.emit(CloseFace(face, CloseReason.GENERIC, why))
+            core.state.outputs.append(CloseFace(face, CloseReason.GENERIC, why))
             return face
         face = Face(core.state.next_face_id(), zid, whatami, relation)
         core.state.faces[face.id] = face
