@@ -208,7 +208,7 @@ class Adjacency:
             link,
             machine,
             self._events,
-            on_lone=self._lone,
+            on_few=self._few,
             on_end=self._end,
             on_read=self._node.go_on,
         )
@@ -241,7 +241,7 @@ class Adjacency:
         if self._introducing:
             self._introduce()
 
-    def _lone(self, carrier: Carrier, event: Received, now: float) -> None:
+    def _few(self, carrier: Carrier, event: Received, now: float) -> None:
         """Few messages, of the kinds that come again and again: the same as ``_events``, sooner."""
         neighbour = self._of_session.get(carrier.machine.session)
         if neighbour is not None:

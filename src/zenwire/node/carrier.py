@@ -42,7 +42,7 @@ _WRITE_MAX: Final = 1024 * 1024
 class Carrier:
     """Receives for a link.
 
-    ``on_events`` gets what the machine says, in order, ``on_lone`` what is like a batch before.
+    ``on_events`` gets what the machine says, in order, ``on_few`` what is like a batch before.
     A message that comes alone goes out at once. What is sent in one round of the loop after it
     goes out together, at its end. Whoever has dialled begins with ``flush_soon``. ``over`` is set
     when the link is gone.
@@ -55,7 +55,7 @@ class Carrier:
         "_loop",
         "_on_end",
         "_on_events",
-        "_on_lone",
+        "_on_few",
         "_on_read",
         "_patient",
         "_rest",
@@ -82,7 +82,7 @@ class Carrier:
         machine: Unicast,
         on_events: Callable[[Carrier, list[Event]], None],
         *,
-        on_lone: Callable[[Carrier, Received, float], None],
+        on_few: Callable[[Carrier, Received, float], None],
         on_end: Callable[[Carrier], None],
         on_read: Callable[[], None] = lambda: None,
     ) -> None:
@@ -91,7 +91,7 @@ class Carrier:
         self.ended = False
         self.over = asyncio.Event()
         self._on_events = on_events
-        self._on_lone = on_lone
+        self._on_few = on_few
         self._on_end = on_end
         self._on_read = on_read
         self._loop = asyncio.get_running_loop()
@@ -126,9 +126,9 @@ class Carrier:
         flushing, self.flushing = self.flushing, True
         self.reading = True
         try:
-            lone = None if self._rest else machine.lone(data, now)
-            if lone is not None:
-                self._on_lone(self, lone, now)
+            few = None if self._rest else machine.receive_few(data, now)
+            if few is not None:
+                self._on_few(self, few, now)
             elif not machine.expands or (len(data) <= _PIECE and not self._unread):
                 events = machine.receive(data, now)
                 if events:
@@ -150,7 +150,8 @@ class Carrier:
         plane, size, stats = self.plane, len(data), self.machine.stats
         before, done = stats.rx_messages, size
         if plane is None or (size < self._enough and not plane.always):
-            stats.rx_bytes -= size - fresh
+            if fresh < size:
+                stats.rx_bytes -= size - fresh
             self.received(bytes(data))
             if size >= _AT_LEAST:
                 self._learn(size, stats.rx_messages - before)

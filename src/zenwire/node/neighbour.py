@@ -271,15 +271,17 @@ class Neighbour(Queue):
 
     def send(self, message: NetworkMessage | Packed, reliable: bool) -> Waiting | None:
         carriers = self.carriers
-        one = len(carriers) == 1 == len(self.session.links)
-        if not one or self._waiting or isinstance(message, Packed):
+        if len(carriers) != 1 or self._waiting or isinstance(message, Packed):
             return super().send(message, reliable)
         # The same, as most often it is.
         try:
             result = carriers[0].send(message, reliable)
         except EncodeError as e:
             result = self._unsent(e)
-        return None if result is ACCEPTED else self._wait(message, reliable, result)
+        # What a link drops, that link has counted.
+        if result is ACCEPTED or isinstance(result, Dropped):
+            return None
+        return self._wait(message, reliable, result)
 
     @property
     def free(self) -> Carrier | None:

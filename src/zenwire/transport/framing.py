@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from zenwire.errors import DecodeError, Fault
 from zenwire.transport import limits
@@ -16,7 +17,13 @@ from zenwire.wire.batch import (
     split_stream,
 )
 
-__all__ = ["Framing", "Unwrap"]
+__all__ = ["FEW", "Framing", "Spans", "Unwrap"]
+
+FEW: Final = 4
+"""Batches that come together and are read the short way: a reply and its end are two."""
+
+Spans = Sequence[tuple[int, int]]
+"""Where things start and end."""
 
 
 class Framing:
@@ -83,15 +90,25 @@ class Unwrap:
         self.framing = framing
         self._kept = bytearray()
 
-    def lone(self, data: bytes) -> int | None:
-        """Where the content starts, if what came is one whole batch, as most often; else None."""
+    def few(self, data: bytes) -> Spans:
+        """Where contents start and end, if what came is a few whole batches; else nothing."""
         framing = self.framing
-        prefix, whole = framing.prefix, len(data)
-        if self._kept or framing.compression or not prefix <= whole <= framing.batch_size:
-            return None
-        if prefix and int.from_bytes(data[:prefix], "little") != whole - prefix:
-            return None
-        return prefix
+        prefix, most, whole = framing.prefix, framing.batch_size, len(data)
+        if self._kept or framing.compression:
+            return ()
+        if not prefix:
+            return ((0, whole),) if whole <= most else ()
+        end = prefix + int.from_bytes(data[:prefix], "little")
+        if end == whole:
+            # As most often.
+            return ((prefix, end),) if end <= most else ()
+        found: list[tuple[int, int]] = []
+        at = 0
+        while end <= whole and end - at <= most and len(found) < FEW:
+            found.append((at + prefix, end))
+            at = end
+            end += prefix + int.from_bytes(data[end : end + prefix], "little")
+        return found if at == whole else ()
 
     def lacks(self, data: bytes | memoryview) -> int:
         """How many bytes of these belong to the batch of which something was kept; 0 if none."""

@@ -9,6 +9,7 @@ from zenwire.errors import DecodeError
 from zenwire.transport.codec import batch_messages, whole_message
 from zenwire.transport.events import Received
 from zenwire.transport.fragments import Budget, Reassembly
+from zenwire.transport.framing import Spans
 from zenwire.transport.refused import MalformedError
 from zenwire.transport.sequence import LANES, Newest, lane
 from zenwire.transport.stats import Cause, Stats
@@ -88,25 +89,31 @@ class Inbox:
             reassembly.abort(self.stats, Cause.FRAGMENT_INTERRUPTED)
         return True
 
-    def lone(self, data: bytes, start: int) -> Received | None:
-        """What a batch amounts to that says what one before said, but for what varies.
+    def few(self, data: bytes, batches: Spans) -> Received | None:
+        """What batches amount to that say what others before said, but for what varies.
 
-        It stands in the data from ``start`` on.
+        None, and nothing is done, if one of them does not.
         """
         last = self.known.last
         if last is None:
             return None
-        lanes, stats, at = self.lanes, self.stats, last.tag
-        newest = lanes.newest[at]
-        sn = newest.last + 1 & newest.mask
-        messages = self.known.read(data, sn, start)
-        if messages is None or lanes.ended[at]:
+        lanes, read, at = self.lanes, self.known.read, last.tag
+        reassembly = lanes.reassembly.get(at)
+        if lanes.ended[at] or (reassembly is not None and reassembly.unfinished):
             return None
-        reassembly = lanes.reassembly
-        if at in reassembly and reassembly[at].unfinished:
+        newest, messages = lanes.newest[at], None
+        sn = newest.last
+        for start, end in batches:
+            sn = sn + 1 & newest.mask
+            found = read(data, sn, start, end)
+            if found is None:
+                return None
+            messages = found if messages is None else messages + found
+        if messages is None:
             return None
         newest.last = sn
-        stats.rx_frames += 1
+        stats = self.stats
+        stats.rx_frames += len(batches)
         stats.rx_messages += len(messages)
         return Received(messages, last.frame.priority, last.frame.reliable)
 
@@ -215,7 +222,7 @@ _NETWORK = frozenset(get_args(NetworkMessage))
 
 def read_batch(content: bytes, inbox: Inbox) -> tuple[list[Found], str | None]:
     """The reader that makes objects of all messages."""
-    known = inbox.lone(content, 0)
+    known = inbox.few(content, ((0, len(content)),))
     if known is not None:
         return [known], None
     messages, fault = batch_messages(content)

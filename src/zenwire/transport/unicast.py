@@ -149,22 +149,27 @@ class Unicast:
 
     # Input: bytes.
 
-    def lone(self, data: bytes, now: float) -> Received | None:
-        """What came, if it is one batch that is like one before, as most often.
+    def receive_few(self, data: bytes, now: float) -> Received | None:
+        """What came, if it is a few batches, mostly one, that are like others before.
 
         If it is not, None, and then it is for ``receive``.
         """
         inbox = self._inbox
-        if inbox is None or self.reader is not read_batch or self._events:
+        if (
+            inbox is None
+            or self.reader is not read_batch
+            or self._events
+            or self.state is not _OPEN
+        ):
             return None
-        start = self._unwrap.lone(data) if self.state is _OPEN else None
-        if start is None or (lone := inbox.lone(data, start)) is None:
-            return None
-        stats = self.stats
-        stats.rx_bytes += len(data)
-        stats.rx_batches += 1
-        self._heard = now
-        return lone
+        batches = self._unwrap.few(data)
+        received = inbox.few(data, batches)
+        if received is not None:
+            stats = self.stats
+            stats.rx_bytes += len(data)
+            stats.rx_batches += len(batches)
+            self._heard = now
+        return received
 
     def receive(self, data: bytes, now: float) -> list[Event]:
         """Bytes came: a piece of a stream, cut anywhere, or one datagram."""

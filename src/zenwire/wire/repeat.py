@@ -291,8 +291,10 @@ class KnownReader:
         self._left = LEARN_MAX
         self._r = Reader(b"")
 
-    def read(self, content: bytes, sn: int, at: int = 0) -> list[NetworkMessage] | None:
-        """The messages of a FRAME with this number, which starts there.
+    def read(
+        self, content: bytes, sn: int, at: int = 0, end: int | None = None
+    ) -> list[NetworkMessage] | None:
+        """The messages of a batch that is one FRAME, with this number, from ``at`` to ``end``.
 
         None for whatever else it is.
         """
@@ -303,13 +305,14 @@ class KnownReader:
         if not content.startswith(head, at):
             return None
         at += len(head)
+        end = len(content) if end is None else end
         push = self._push
         if push is not None and push.after is None and content.startswith(push.head, at):
             after = at + len(push.head)
-            size = len(content) - after - 1
+            size = end - after - 1
             if 0 <= size < 128 and content[after] == _SIZES[size][0]:
-                return [push.make(push.like, 0, None, content[after + 1 :])]
-        numbered, end = self._numbered, len(content)
+                return [push.make(push.like, 0, None, content[after + 1 : end])]
+        numbered = self._numbered
         found: list[NetworkMessage] = []
         while at < end:
             if len(found) == TOGETHER_MAX:
@@ -340,7 +343,8 @@ class KnownReader:
                 return None
             found.append(message)
             at = r.pos
-        return found or None
+        # What is known may have been found in bytes of the next batch, too.
+        return found if found and at == end else None
 
     def _message(self, r: Reader, content: bytes) -> NetworkMessage | None:
         at, number = r.pos, 0

@@ -4,7 +4,7 @@ import pytest
 
 from zenwire.errors import DecodeError
 from zenwire.transport import LinkFacts
-from zenwire.transport.framing import Framing, Unwrap
+from zenwire.transport.framing import FEW, Framing, Unwrap
 
 
 def unwrap(stream: bool = True, **agreed: bool) -> Unwrap:
@@ -63,17 +63,22 @@ def test_room_and_limit() -> None:
     assert (low.room, low.limit) == (100, 1000)
 
 
-def test_a_read_of_one_whole_batch_is_seen_at_once() -> None:
+def test_a_read_of_a_few_whole_batches_is_seen_at_once() -> None:
     into = unwrap()
-    assert into.lone(into.framing.wrap(b"abc")) == 2
-    assert into.lone(into.framing.wrap(b"")) == 2
-    # Not a whole one, more than one, one that is too long, or compressed.
-    for data in (b"", b"\x03", b"\x03\0ab", b"\x01\0a\x01\0b", b"\x63\0" + bytes(99)):
-        assert into.lone(data) is None
+    wrap = into.framing.wrap
+    assert list(into.few(wrap(b"abc"))) == [(2, 5)]
+    assert list(into.few(wrap(b""))) == [(2, 2)]
+    assert list(into.few(wrap(b"abc") + wrap(b"") + wrap(b"d"))) == [(2, 5), (7, 7), (9, 10)]
+    assert len(into.few(FEW * wrap(b"a"))) == FEW
+    # Not a whole one, too many, and such as are too long.
+    two, long = wrap(b"a") + wrap(b"bc"), b"\x63\0" + bytes(99)
+    cut = [two[:end] for end in range(len(two)) if end != len(wrap(b"a"))]
+    for data in (*cut, two + b"\0", (FEW + 1) * wrap(b"a"), long, wrap(b"a") + long):
+        assert not into.few(data)
     assert list(into.feed(b"\x03\0ab")) == []
-    assert into.lone(into.framing.wrap(b"abc")) is None
+    assert not into.few(wrap(b"abc"))
     packed = unwrap(compression=True)
-    assert packed.lone(packed.framing.wrap(b"abc")) is None
+    assert not packed.few(packed.framing.wrap(b"abc"))
     datagrams = unwrap(stream=False)
-    assert datagrams.lone(b"abc") == 0
-    assert datagrams.lone(bytes(101)) is None
+    assert list(datagrams.few(b"abc")) == [(0, 3)]
+    assert not datagrams.few(bytes(101))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from zenwire.transport.sequence import LANES
 from zenwire.transport.stats import Cause, Stats
 from zenwire.wire import encode_batch
 from zenwire.wire.data import Put
-from zenwire.wire.network import Push
+from zenwire.wire.network import Push, ResponseFinal
 from zenwire.wire.transport import Close, Fragment, Frame, InitSyn, KeepAlive, TransportOam
 from zenwire.wire.values import Priority, Resolution, WhatAmI, WireExpr, ZenohId
 
@@ -247,18 +248,28 @@ def one_put(sn: int, **frame: Any) -> bytes:
     return encode_batch([Frame(**({"reliable": True, "sn": sn} | frame)), push(b"%d" % sn)])
 
 
+def few(box: Inbox, *contents: bytes) -> Received | None:
+    """Batches that came together."""
+    data, spans = b"", []
+    for content in contents:
+        start = len(data) + 2
+        data += b"--" + content
+        spans.append((start, len(data)))
+    return box.few(data, spans)
+
+
 def test_a_message_like_the_one_before_is_read_by_what_is_known() -> None:
     box = inbox()
-    assert box.lone(one_put(0), 0) is None
+    assert few(box, one_put(0)) is None
     read_batch(one_put(0), box)
     for sn in (1, 2):
         expected = Received([push(b"%d" % sn)], DATA, True)
-        assert box.lone(b"12" + one_put(sn), 2) == expected
+        assert few(box, one_put(sn)) == expected
     # Among others, too.
     assert read_batch(one_put(3), box) == ([Received([push(b"3")], DATA, True)], None)
     # Again, after a gap, or in another lane: those go the usual way, and are counted there.
     for content in (one_put(3), one_put(6), one_put(4, reliable=False), one_put(4, priority=LOW)):
-        assert box.lone(content, 0) is None
+        assert few(box, content) is None
     assert (box.stats.rx_frames, box.stats.rx_messages, box.stats.rx_missing) == (4, 4, 0)
     lessons = box.known._left
     read_batch(one_put(6), box)
@@ -267,11 +278,38 @@ def test_a_message_like_the_one_before_is_read_by_what_is_known() -> None:
     assert box.known._left == lessons
 
 
+def test_a_few_batches_are_read_together_if_all_are_known() -> None:
+    box = inbox()
+    assert few(box) is None
+    read_batch(one_put(0), box)
+    together = few(box, one_put(1), one_put(2))
+    assert together == Received([push(b"1"), push(b"2")], DATA, True)
+    assert (box.stats.rx_frames, box.stats.rx_messages) == (3, 3)
+    # Else nothing is done: not even with those that are.
+    other = encode_batch([Frame(reliable=True, sn=4), push(b"4"), KeepAlive()])
+    for second in (one_put(5), one_put(4, priority=LOW), other, one_put(4)[:-1], b""):
+        assert few(box, one_put(3), second) is None
+    assert (box.stats.rx_frames, box.stats.rx_messages) == (3, 3)
+    assert few(box, one_put(3), one_put(4)) is not None
+
+
+def test_what_is_known_ends_where_its_batch_does() -> None:
+    end = ResponseFinal(request_id=7)
+    box = inbox()
+    first = encode_batch([Frame(reliable=True, sn=0), end])
+    read_batch(first, box)
+    content = encode_batch([Frame(reliable=True, sn=1), replace(end, request_id=8)])
+    for cut in range(len(content)):
+        assert box.few(content, [(0, cut)]) is None
+        assert box.few(content + content, [(0, cut)]) is None
+    assert box.few(content + content, [(0, len(content))]) is not None
+
+
 def test_a_known_message_that_interrupts_fragments_goes_the_usual_way() -> None:
     box = inbox()
     read_batch(one_put(0), box)
     fragment(box, 1, first=True)
-    assert box.lone(one_put(2), 0) is None
+    assert few(box, one_put(2)) is None
     read_batch(one_put(2), box)
     assert box.stats.dropped == {Cause.FRAGMENT_INTERRUPTED: 1}
 
@@ -280,5 +318,5 @@ def test_numbers_wrap_around_for_what_is_known_too() -> None:
     box = inbox()
     read_batch(one_put(0), box)
     for sn in range(1, 300):
-        assert box.lone(one_put(sn % 128), 0) is not None
+        assert few(box, one_put(sn % 128)) is not None
     assert box.stats.rx_missing == 0
