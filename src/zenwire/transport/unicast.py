@@ -337,15 +337,16 @@ class Unicast:
         """
         if self.state is not _OPEN:
             return self._drop(Cause.NOT_OPEN, count_of(message))
-        outbox, kind = self._outbox, type(message)
+        outbox, data = self._outbox, b""
         assert outbox is not None
-        if qos is None:
-            qos = _DEFAULT_QOS if kind is bytes else message.qos  # type: ignore[union-attr] # not bytes
-        data = b""
-        if kind is not Packed:
-            data = message if kind is bytes else self._write(message)  # type: ignore[assignment, arg-type] # as just looked up
-            if len(data) <= self._largest and outbox.add(data, qos.raw, reliable):
-                return ACCEPTED
+        if isinstance(message, bytes):
+            qos, data = qos or _DEFAULT_QOS, message
+        else:
+            qos = qos or message.qos
+            if not isinstance(message, Packed):
+                data = self._write(message)
+        if data and len(data) <= self._largest and outbox.add(data, qos.raw, reliable):
+            return ACCEPTED
         priority, congestion, express = QOS[qos.raw]
         priority = outbox.lane_priority(priority)
         if outbox.full(priority):

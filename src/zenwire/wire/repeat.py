@@ -119,7 +119,7 @@ class Counted:
 
     def __init__(self, before: bytes, after: bytes) -> None:
         self._before, self._after = before, after
-        self._high = 0
+        self._high = -1
         self._rest = b""
 
     @property
@@ -129,12 +129,11 @@ class Counted:
 
     def head(self, number: int) -> bytes:
         """Most bytes of a number are those of the one before."""
-        high = number >> 7
-        if high != self._high or not high:
+        if number >> 7 != self._high:
             written = _written(k.z32, number)
-            if not high:
+            if len(written) == 1:
                 return self._before + written + self._after
-            self._high, self._rest = high, written[1:] + self._after
+            self._high, self._rest = number >> 7, written[1:] + self._after
         return self._before + _LOW[number & 0x7F] + self._rest
 
 
