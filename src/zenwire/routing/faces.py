@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, unique
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from zenwire.routing.resources import Aliases
 from zenwire.wire.values import WhatAmI, ZenohId
+
+if TYPE_CHECKING:
+    from zenwire.routing.pending import Branch, Pending
 
 __all__ = ["LOCAL", "MULTICAST", "Face", "Locality", "Region", "Relation", "Role", "chunks_of"]
 
@@ -105,6 +108,10 @@ class Face:
     """Of all keys that it has declared or asked for, as long as that holds."""
     asking: int = 0
     """Bytes that its requests carry, as long as they have not had their final."""
+    asked: dict[int, Pending] = field(default_factory=dict)
+    """Its queries that have not had their final, by their ids."""
+    branches: dict[int, Branch] = field(default_factory=dict)
+    """The queries that it has not answered, by the ids that they have over there."""
     _last_id: int = 0
     local: bool = field(init=False)
     """It is a session of this node."""

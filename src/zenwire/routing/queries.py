@@ -15,6 +15,7 @@ from zenwire.keyexpr import intersects, validate
 from zenwire.routing.consolidation import Consolidation, parameter_names
 from zenwire.routing.faces import Face, Locality
 from zenwire.routing.outputs import QueryFinished, QueryReceived, ReplyReceived, query_of, reply_of
+from zenwire.routing.pending import Branch, Pending
 from zenwire.routing.prepared import QUERY_TIMEOUT, Prepared
 from zenwire.wire.data import Del, Err, Put, Query, Reply
 from zenwire.wire.encoding import Encoding
@@ -35,6 +36,8 @@ __all__ = ["Queries", "timeout_error"]
 _TIMEOUT: Final = b"Timeout"
 _PLAIN: Final = Reply(body=Put(payload=b""))
 _REMOTE: Final = Locality.REMOTE
+_SWEEP: Final = 64
+"""After so many queries it is looked for those that are done before their time."""
 
 
 def timeout_error(query: int, qos: QoS) -> ReplyReceived:
@@ -43,73 +46,11 @@ def timeout_error(query: int, qos: QoS) -> ReplyReceived:
     return ReplyReceived(query, "", body, None, qos)
 
 
-class Pending:
-    """A query of a face. For a session, ``request_id`` is the id that it knows."""
-
-    __slots__ = (
-        "answers",
-        "anyke",
-        "branches",
-        "consolidation",
-        "deadline",
-        "done",
-        "key",
-        "message",
-        "node_id",
-        "origin",
-        "request_id",
-        "size",
-    )
-
-    def __init__(
-        self,
-        origin: Face,
-        request_id: int,
-        key: str,
-        message: Request,
-        *,
-        deadline: float,
-        anyke: bool,
-        size: int = 0,
-        consolidation: Consolidation | None = None,
-        node_id: int = 0,
-    ) -> None:
-        self.origin = origin
-        self.request_id = request_id
-        self.key = key
-        self.message = message
-        self.deadline = deadline
-        self.anyke = anyke
-        self.size = size
-        self.consolidation = consolidation
-        self.node_id = node_id
-        self.answers = 0
-        self.branches: dict[tuple[Face, int], Branch] = {}
-        self.done = False
-
-
-class Branch:
-    """A query on its way to one face. For a session, ``open`` are queryables not finished yet."""
-
-    __slots__ = ("face", "id", "open", "pending")
-
-    def __init__(
-        self, pending: Pending, face: Face, number: int, queryables: tuple[int, ...] = ()
-    ) -> None:
-        self.pending = pending
-        self.face = face
-        self.id = number
-        self.open = queryables
-
-
 class Queries:
     """All queries that are not finished."""
 
     __slots__ = (
-        "_answering",
-        "_asked",
         "_deadlines",
-        "_forwarded",
         "_live",
         "_prepared",
         "_routers",
@@ -123,9 +64,6 @@ class Queries:
         self._routers = routers
         self.targets = targets
         self._prepared = Prepared(state.zid)
-        self._asked: dict[Face, dict[int, Pending]] = {}
-        self._forwarded: dict[Face, dict[int, Branch]] = {}
-        self._answering: dict[int, Branch] = {}
         self._deadlines: list[tuple[float, int, Pending]] = []
         self._serial = 0
         self._live = 0
@@ -158,14 +96,9 @@ class Queries:
         consolidation = Consolidation(
             question.mode, accept, message.budget, state.counters, state.limits.replies
         )
+        deadline = now + question.timeout
         pending = Pending(
-            session,
-            id,
-            key,
-            message,
-            deadline=now + question.timeout,
-            anyke=question.anyke,
-            consolidation=consolidation,
+            session, id, key, message, deadline, question.anyke, consolidation=consolidation
         )
         plan = self.targets.plan(session, key, message.target, question.destination)
         self._start(pending, plan)
@@ -173,21 +106,20 @@ class Queries:
 
     def request(self, face: Face, message: Request, now: float) -> None:
         """A face asks. Whatever is wrong with it, it gets its final."""
-        counters = self._state.counters
-        asked = self._asked.get(face)
-        if asked is None:
-            asked = self._asked[face] = {}
-        if message.request_id in asked:
+        state, asked, number, body = self._state, face.asked, message.request_id, message.body
+        counters = state.counters
+        if number in asked:
             # Its final is the one of the query that has this id.
             counters.duplicate_request += 1
             return
-        key = self._state.key_of(face, message.key)
-        limits, size = self._state.limits, _size(message.body)
-        too_much = bool(asked) and face.asking + size > limits.pending_bytes
-        if key is not None and (too_much or len(asked) >= limits.pending_queries):
-            counters.limit_pending_queries += 1
-            key = None
-        if message.body.shm:
+        key = state.key_of(face, message.key)
+        limits, size = state.limits, _size(body)
+        if key is not None and asked:
+            too_much = face.asking + size > limits.pending_bytes
+            if too_much or len(asked) >= limits.pending_queries:
+                counters.limit_pending_queries += 1
+                key = None
+        if body.shm:
             counters.shared_memory += 1
             key = None
         src, node_id = face, 0
@@ -203,20 +135,16 @@ class Queries:
         if message.timestamp is not None or message.node_id:
             # They are of the way that it has behind it.
             message = replace(message, timestamp=None, node_id=0)
-        timeout = QUERY_TIMEOUT if message.timeout is None else message.timeout / 1000
-        parameters = message.body.parameters
-        anyke = bool(parameters) and "_anyke" in parameter_names(parameters)
-        number, deadline = message.request_id, now + timeout
-        pending = Pending(
-            face, number, key, message, deadline=deadline, anyke=anyke, size=size, node_id=node_id
-        )
+        timeout, parameters = message.timeout, body.parameters
+        deadline = now + (QUERY_TIMEOUT if timeout is None else timeout / 1000)
+        anyke = "_anyke" in parameters and "_anyke" in parameter_names(parameters)
+        pending = Pending(face, number, key, message, deadline, anyke, size, node_id)
         face.asking += size
         self._start(pending, self.targets.plan(src, key, message.target, _REMOTE))
 
     def response(self, face: Face, message: Response) -> None:
         """A face answers."""
-        forwarded = self._forwarded.get(face)
-        branch = None if forwarded is None else forwarded.get(message.request_id)
+        branch = face.branches.get(message.request_id)
         if branch is None:
             self._state.counters.unknown_request += 1
             return
@@ -237,8 +165,7 @@ class Queries:
 
     def response_final(self, face: Face, message: ResponseFinal) -> None:
         """A face has answered."""
-        forwarded = self._forwarded.get(face)
-        branch = None if forwarded is None else forwarded.get(message.request_id)
+        branch = face.branches.get(message.request_id)
         if branch is None:
             self._state.counters.unknown_request += 1
         else:
@@ -258,8 +185,8 @@ class Queries:
 
         KeyExprError for one that is not canonical.
         """
-        branch = self._answering.get(query)
-        if branch is None or branch.face is not session or queryable not in branch.open:
+        branch = session.branches.get(query)
+        if branch is None or queryable not in branch.open:
             return False
         pending = branch.pending
         responder = self._prepared.responder(queryable)
@@ -268,35 +195,31 @@ class Queries:
             return True
         if key != pending.key:
             validate(key)
-        if key != pending.key and not pending.anyke and not intersects(pending.key, key):
-            raise ZError(
-                f"a reply on {key!r} does not answer a query on {pending.key!r}; "
-                "the asker must say `_anyke` to get replies on other keys"
-            )
+            if not pending.anyke and not intersects(pending.key, key):
+                raise ZError(
+                    f"a reply on {key!r} does not answer a query on {pending.key!r}; "
+                    "the asker must say `_anyke` to get replies on other keys"
+                )
         self._answer(pending, key, with_reply(_PLAIN, body), responder, timestamp_stack)
         return True
 
-    def asker(self, query: int) -> Face | None:
+    def asker(self, session: Face, query: int) -> Face | None:
         """From where a query came that a session is to answer; None if it is over."""
-        branch = self._answering.get(query)
+        branch = session.branches.get(query)
         return None if branch is None else branch.pending.origin
 
     def finish(self, session: Face, query: int, queryable: int) -> None:
         """A queryable has answered. Once more, or too late, is no matter."""
-        branch = self._answering.get(query)
-        if branch is None or branch.face is not session:
+        branch = session.branches.get(query)
+        if branch is None:
             return
-        open_ = branch.open
-        if len(open_) == 1 and open_[0] == queryable:
-            branch.open = open_ = ()
-        elif queryable in open_:
-            branch.open = open_ = tuple([one for one in open_ if one != queryable])
-        if not open_:
+        branch.open = tuple([one for one in branch.open if one != queryable])
+        if not branch.open:
             self._end(branch)
 
     def cancel(self, session: Face, query: int) -> bool:
         """A session does not want the answers any more: no event comes for it."""
-        pending = self._asked.get(session, {}).get(query)
+        pending = session.asked.get(query)
         if pending is None:
             return False
         self._abandon(pending)
@@ -304,11 +227,9 @@ class Queries:
 
     def drop(self, face: Face) -> None:
         """A face went: it asks no more, and what it was asked counts as answered."""
-        for pending in list(self._asked.pop(face, {}).values()):
+        for pending in list(face.asked.values()):
             self._abandon(pending)
-        for branch in list(self._forwarded.pop(face, {}).values()):
-            self._end(branch)
-        for branch in [b for b in self._answering.values() if b.face is face]:
+        for branch in list(face.branches.values()):
             self._end(branch)
 
     def tick(self, now: float) -> None:
@@ -318,11 +239,7 @@ class Queries:
 
     def _start(self, pending: Pending, plan: Plan) -> None:
         """Send it along all branches; without any it is finished at once."""
-        origin = pending.origin
-        asked = self._asked.get(origin)
-        if asked is None:
-            asked = self._asked[origin] = {}
-        asked[pending.request_id] = pending
+        pending.origin.asked[pending.request_id] = pending
         for session, ids in plan.serve:
             self._state.events.append(self._serve(pending, session, ids))
         for face in plan.forward:
@@ -334,21 +251,19 @@ class Queries:
             self._finish(pending)
 
     def _schedule(self, pending: Pending) -> None:
-        deadlines = self._deadlines
-        if len(deadlines) > 2 * self._live + 64:
+        deadlines, state = self._deadlines, self._state
+        self._serial = serial = self._serial + 1
+        if not serial % _SWEEP and len(deadlines) > 2 * self._live:
             # Most of them are done long before their time.
             self._deadlines = deadlines = [entry for entry in deadlines if not entry[2].done]
             heapq.heapify(deadlines)
-        self._serial += 1
-        heapq.heappush(deadlines, (pending.deadline, self._serial, pending))
-        state = self._state
-        state.sooner = min(state.sooner, pending.deadline)
+        deadline = pending.deadline
+        heapq.heappush(deadlines, (deadline, serial, pending))
+        state.sooner = min(state.sooner, deadline)
 
     def _serve(self, pending: Pending, session: Face, queryables: tuple[int, ...]) -> QueryReceived:
         query = self._state.next_entity_id()
-        branch = Branch(pending, session, query, queryables)
-        pending.branches[session, query] = branch
-        self._answering[query] = branch
+        Branch(pending, session, query, queryables)
         message = pending.message
         return query_of(
             query,
@@ -363,13 +278,10 @@ class Queries:
         )
 
     def _forward(self, pending: Pending, face: Face) -> None:
-        forwarded = self._forwarded.get(face)
-        if forwarded is None:
-            forwarded = self._forwarded[face] = {}
         id = face.next_request_id()
-        while id in forwarded:
+        while id in face.branches:
             id = face.next_request_id()
-        pending.branches[face, id] = forwarded[id] = Branch(pending, face, id)
+        Branch(pending, face, id)
         request = request_of(pending.message, id, face.aliases.shortest(pending.key))
         if pending.node_id and face.routes:
             request = replace(request, node_id=pending.node_id)
@@ -393,8 +305,8 @@ class Queries:
             pending.answers += 1
             if pending.answers == pending.message.budget:
                 # The asker wants no more; what still comes is nobody's.
-                for branch in list(pending.branches.values()):
-                    self._forget(branch)
+                for branch in list(pending.branches):
+                    branch.leave()
                 self._finish(pending)
             return
         inner = body.body if isinstance(body, Reply) else body
@@ -403,15 +315,14 @@ class Queries:
 
     def _end(self, branch: Branch) -> None:
         """One branch is done; the last one ends the query."""
-        self._forget(branch)
-        pending = branch.pending
+        pending = branch.leave()
         if not pending.branches and not pending.done:
             self._finish(pending)
 
     def _expire(self, pending: Pending) -> None:
-        silent = list(pending.branches.values())
+        silent = list(pending.branches)
         for branch in silent:
-            self._forget(branch)
+            branch.leave()
         if pending.consolidation is None:
             for branch in silent:
                 if not pending.done:
@@ -434,24 +345,15 @@ class Queries:
 
     def _abandon(self, pending: Pending) -> None:
         self._settle(pending)
-        for branch in list(pending.branches.values()):
-            self._forget(branch)
+        for branch in list(pending.branches):
+            branch.leave()
 
     def _settle(self, pending: Pending) -> None:
         origin = pending.origin
         pending.done = True
         origin.asking -= pending.size
         self._live -= 1
-        asked = self._asked.get(origin)
-        if asked is not None:
-            asked.pop(pending.request_id, None)
-
-    def _forget(self, branch: Branch) -> None:
-        face, id = branch.face, branch.id
-        branch.pending.branches.pop((face, id), None)
-        others = self._answering if face.local else self._forwarded.get(face)
-        if others is not None:
-            others.pop(id, None)
+        origin.asked.pop(pending.request_id, None)
 
     def _send_final(self, face: Face, message: Request) -> None:
         self._state.send(face, self._prepared.final(message.request_id, message.qos))

@@ -218,7 +218,7 @@ class Session:
 
     def asker(self, query: int) -> Face | None:
         """The neighbour or session from which a `QueryReceived` came; None if it is over."""
-        return self._core.queries.asker(query)
+        return self._core.queries.asker(self.face, query)
 
     def finish(self, query: int, queryable: int) -> None:
         """The queryable has said all it has to say. Every `QueryReceived` needs this."""
