@@ -470,3 +470,49 @@ def test_a_reader_that_waits_goes_on_when_all_is_there_and_can_ask_again() -> No
                 assert together == [[f"q/{n}={n}"] for n in range(50)]
 
     run(main())
+
+
+def test_one_answer_goes_out_with_the_end_of_its_query() -> None:
+    async def main() -> None:
+        async with pair() as (answering, asking, querier):
+
+            async def answer(query: aio.Query) -> None:
+                with query:
+                    for n in range(int(str(query.parameters.get("n")))):
+                        await query.reply("q/1", str(n))
+
+            async with answering.declare_queryable("q/1", answer):
+                await ready(querier)
+                (neighbour,) = answering._core.node.neighbours.values()
+                (carrier,) = neighbour.carriers
+                for n in (1, 1, 2, 300):
+                    before = carrier.machine.stats.tx_batches
+                    replies = asking.get(f"q/1?n={n}", consolidation=aio.ConsolidationMode.NONE)
+                    assert await text_of(replies) == [f"q/1={m}" for m in range(n)]
+                    if n == 1:
+                        assert carrier.machine.stats.tx_batches == before + 1
+
+    run(main())
+
+
+def test_an_answer_does_not_wait_for_a_callback_that_waits() -> None:
+    async def main() -> None:
+        async with pair() as (answering, asking, querier):
+            heard = asyncio.Event()
+
+            async def answer(query: aio.Query) -> None:
+                with query:
+                    await query.reply("q/1", "first")
+                    await heard.wait()
+                    await query.reply("q/1", "second")
+
+            async with answering.declare_queryable("q/1", answer):
+                await ready(querier)
+                replies = asking.get("q/1", consolidation=aio.ConsolidationMode.NONE)
+                first = await replies.recv()
+                assert first.ok is not None
+                assert str(first.ok.payload) == "first"
+                heard.set()
+                assert await text_of(replies) == ["q/1=second"]
+
+    run(main())

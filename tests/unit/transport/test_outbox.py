@@ -301,3 +301,55 @@ def test_batches_fit_whatever_their_numbers(first: int) -> None:
     assert [batch[0].sn for batch in found] == [first + n for n in range(len(found))]
     assert box._stats.tx_messages == 200
     assert box._bytes == [0] * 8
+
+
+@pytest.mark.parametrize("prefix", [0, 2])
+@pytest.mark.parametrize("first", [0, 125, (1 << 14) - 3])
+def test_a_message_past_the_queues_is_what_it_is_through_them(first: int, prefix: int) -> None:
+    past, through = outbox(), outbox()
+    for box in (past, through):
+        box._counters.next[:] = [first] * len(box._counters.next)
+    for n in range(300):
+        message = put(bytes([n % 50]), (HIGH, DATA, LOW)[n % 3])
+        data, qos, reliable = encode(message), message.qos.raw, bool(n % 2)
+        assert through.add(data, qos, reliable)
+        expected = through.pull(0.0, prefix)
+        batch = past.alone(data, qos, reliable, prefix)
+        if not batch:
+            # Whatever is new goes the long way once.
+            assert n < 6
+            assert past.add(data, qos, reliable)
+            batch = past.pull(0.0, prefix)
+        assert batch == expected
+        assert past._counters.next == through._counters.next
+        assert past._stats == through._stats
+        assert past.empty
+
+
+def test_a_message_goes_past_the_queues_only_if_it_fits_its_batch() -> None:
+    box = outbox()
+    qos = put(b"").qos.raw
+    box.add(b"1", qos, True)
+    box.pull(0.0)
+    # Up to the last byte, also when the number of the batch gets longer.
+    for sn in (120, 127, 128, (1 << 14) - 1, 1 << 14):
+        box._counters.next[:] = [sn - 1] * len(box._counters.next)
+        box._renew(box.lane(DATA, True))
+        assert box.alone(b"x", qos, True, 0)
+        most = box.lane(DATA, True).run.left
+        assert not box.alone(bytes(most + 1), qos, True, 0)
+        assert len(box.alone(bytes(most), qos, True, 0)) == box._room
+    box.shut()
+    assert not box.alone(b"x", qos, True, 0)
+
+
+def test_a_marker_counts_as_something_that_waits() -> None:
+    box = outbox()
+    fill(box, (bytes(300), DATA), droppable=True)
+    box.pull(1.0)
+    assert box.give_up_stalled(DATA, 2.0)
+    assert not box.empty
+    assert box.lone(0) is None
+    ((marker,),) = batches(box)
+    assert isinstance(marker, Fragment)
+    assert marker.drop

@@ -83,6 +83,56 @@ def test_encoded_messages_go_as_they_are() -> None:
     assert both.b.payloads == [b"x"]
 
 
+def test_a_message_that_nothing_waits_before_is_a_batch_at_once() -> None:
+    both = pair()
+    a, b = both.a.machine, both.b.machine
+    sent: list[bytes] = []
+    for n in range(300):
+        message = put(b"%d" % n, Priority.DATA if n % 7 else Priority.REAL_TIME)
+        sent.append(b"%d" % n)
+        batch = a.send_alone(message, both.now)
+        if isinstance(batch, bytes):
+            both.b.events += b.receive(batch, both.now)
+            assert a.pull_lone(both.now) == b""
+        else:
+            # The first of its priority.
+            assert n in {0, 1}
+            both.run()
+    assert both.b.payloads == sent
+    assert b.stats.rx_missing == 0
+    assert a.stats.tx_messages == b.stats.rx_messages == 300
+    assert (a.stats.tx_bytes, a.stats.tx_batches) == (b.stats.rx_bytes, b.stats.rx_batches)
+
+
+def test_a_message_goes_to_its_queue_if_it_cannot_go_at_once() -> None:
+    both = pair({"batch_size": 1000})
+    a = both.a.machine
+    a.send(put(b"known"), both.now)
+    # Behind what waits; in another lane, for the first time; one that is cut.
+    for content, reliable in ((b"1", True), (b"2", False), (bytes(3000), True)):
+        assert a.send_alone(put(content), both.now, reliable=reliable) is ACCEPTED
+    assert a.pull_lone(both.now) is None
+    both.run()
+    assert both.b.payloads == [b"known", b"1", b"2", bytes(3000)]
+    assert a.pull_lone(both.now) == b""
+    assert a.send_alone(put(bytes(3000)), both.now) is ACCEPTED
+    both.run()
+    assert both.b.payloads[-1] == bytes(3000)
+    a.close(both.now)
+    assert a.pull_lone(both.now) is None
+    assert a.send_alone(put(b"late"), both.now) == Dropped(Cause.NOT_OPEN)
+
+
+@pytest.mark.parametrize("how", ["compression", "lowlatency"])
+def test_what_is_not_plain_goes_through_queues(how: str) -> None:
+    both = pair({how: True, "qos": False}, {how: True, "qos": False})
+    for n in range(3):
+        assert both.a.machine.send_alone(put(b"%d" % n), both.now) is ACCEPTED
+        assert both.a.machine.pull_lone(both.now) is None
+        both.run()
+    assert both.b.payloads == [b"0", b"1", b"2"]
+
+
 def test_loss_of_datagrams_is_counted() -> None:
     both = Pair(sessions("cc01", WhatAmI.CLIENT), sessions("aa01"), DATAGRAM).open()
     chance = Random(3)
