@@ -39,6 +39,8 @@ __all__ = ["Query"]
 _log = logging.getLogger("zenwire.query")
 
 _PLAIN: Final = Put(payload=b"")
+_SMALL: Final = 1024
+"""Bytes of an answer that goes out when the callback returns, or waits for something."""
 
 
 class Query:
@@ -166,7 +168,7 @@ class Query:
     async def _answer(self, call: str, key: IntoKeyExpr | None, body: Put | Del | Err) -> bool:
         heard = self._say(call, key, body)
         core = self._core
-        if self._answers == 1 and core.node.telling:
+        if self._answers == 1 and core.node.telling and _is_small(body):
             # Mostly it is the only one, and goes out with the end of the query: see `_finish`.
             return heard
         waiting = core.settle()
@@ -261,6 +263,11 @@ class Query:
         return f"Query({str(self.selector)!r})"
 
     __repr__ = __str__
+
+
+def _is_small(body: Put | Del | Err) -> bool:
+    """Whether it takes no more room than the end of its query, which does not wait for any."""
+    return type(body) is Put and body.attachment is None and len(body.payload) <= _SMALL
 
 
 def _finish(core: Core, query: int, eid: int) -> None:

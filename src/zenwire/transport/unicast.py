@@ -376,10 +376,12 @@ class Unicast:
         If it is not so simple, the same as ``send``.
         """
         outbox, qos = self._plain, message.qos
-        if outbox is None or outbox.queued or self._ready or self.state is not _OPEN:
+        waiting = self._ready or self._congestion.waiting
+        if outbox is None or outbox.queued or waiting or self.state is not _OPEN:
             return self.send(message, now, reliable=reliable)
-        data = self._write(message)
-        batch = outbox.alone(data, qos.raw, reliable, self._prefix)
+        data, batch = self._write(message), b""
+        if len(data) <= self._largest:
+            batch = outbox.alone(data, qos.raw, reliable, self._prefix)
         if not batch:
             return self.send(data, now, reliable=reliable, qos=qos)
         stats = self.stats

@@ -516,3 +516,29 @@ def test_an_answer_does_not_wait_for_a_callback_that_waits() -> None:
                 assert await text_of(replies) == ["q/1=second"]
 
     run(main())
+
+
+def test_large_answers_wait_for_an_asker_that_does_not_read() -> None:
+    async def main() -> None:
+        async with pair() as (answering, asking, querier):
+            large = bytes(1_000_000)
+
+            async def answer(query: aio.Query) -> None:
+                with query:
+                    await query.reply("q/1", large)
+
+            async with answering.declare_queryable("q/1", answer):
+                await ready(querier)
+                (neighbour,) = answering._core.node.neighbours.values()
+                ((carrier,),) = (one.carriers for one in asking._core.node.neighbours.values())
+                carrier.link.pause()
+                asked = [asking.get("q/1") for _ in range(50)]
+                await until(lambda: neighbour.size)
+                await asyncio.sleep(0.1)
+                # The others wait for the callback, which waits for room.
+                assert neighbour.size < 5
+                carrier.link.resume()
+                for replies in asked:
+                    assert [len(reply.result.payload) async for reply in replies] == [len(large)]
+
+    run(main())

@@ -189,6 +189,17 @@ def test_a_message_above_the_limit_is_not_sent() -> None:
     assert both.a.machine.send(put(bytes(100)), both.now) == Dropped(Cause.TOO_LARGE)
 
 
+def test_a_message_above_the_limit_does_not_go_past_the_queues_either() -> None:
+    both = pair({"max_message_size": 100})
+    for n in (10, 90, 90, 200, 90):
+        batch = both.a.machine.send_alone(put(bytes(n)), both.now)
+        if isinstance(batch, bytes):
+            both.b.events += both.b.machine.receive(batch, both.now)
+        both.run()
+    assert [len(content) for content in both.b.payloads] == [10, 90, 90, 90]
+    assert both.a.machine.stats.dropped == {Cause.TOO_LARGE: 1}
+
+
 def test_nothing_is_sent_before_or_after() -> None:
     machine = sessions("cc01").connect(LinkFacts(), 0.0)
     assert machine.send(put(b""), 0.0) == Dropped(Cause.NOT_OPEN)
