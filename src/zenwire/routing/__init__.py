@@ -6,10 +6,10 @@ an API declares, publishes, asks and answers. `Tables.outputs` says what is to b
 
 One file for each concern: `resources` (aliases), `declarations` (who declared what),
 `interests` (who asked to be told), `propagation` (who has been told what), `upstream` (what we
-ask), `pubsub`, `targets` and `queries`, `consolidation`, `liveliness`, `matching`, `gossip`; among
-routers `graph` (who is linked, and the trees), `routers` (link state), `sourced` (declarations),
-and towards their peers `gateway`. One for each role: `client`, `peer`, `router`; a role is a
-table of what the node does for each neighbour.
+ask), `pubsub`, `targets` and `queries` with those that are `pending`, `consolidation`,
+`liveliness`, `matching`, `gossip`; among routers `graph` (who is linked, and the trees), `routers`
+(link state), `sourced` (declarations), and towards their peers `gateway`. One for each role:
+`client`, `peer`, `router`; a role is a table of what the node does for each neighbour.
 """
 
 from zenwire.routing.client import CLIENT

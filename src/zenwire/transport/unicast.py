@@ -2,54 +2,31 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from zenwire.errors import DecodeError
-from zenwire.transport.bare import BareOutbox
 from zenwire.transport.bursts import Bursts, ReceivedRun
-from zenwire.transport.codec import QOS, bare_message, decode_handshake, encode
-from zenwire.transport.congestion import Congestion
-from zenwire.transport.events import (
-    ACCEPTED,
-    Closed,
-    Dropped,
-    Event,
-    Full,
-    Opened,
-    Peer,
-    Received,
-    Result,
-    Writable,
-)
+from zenwire.transport.codec import bare_message, decode_handshake
+from zenwire.transport.events import Closed, Event, Opened, Peer, Received
 from zenwire.transport.framing import Framing, Unwrap
-from zenwire.transport.gathered import Taken, alone, joined
 from zenwire.transport.handshake import Acceptor, Connector, Outcome
 from zenwire.transport.inbox import BatchReader, Inbox, read_batch
-from zenwire.transport.outbox import Outbox
-from zenwire.transport.packed import Packed, count_of
 from zenwire.transport.refused import RefusedError
-from zenwire.transport.runs import Lane
+from zenwire.transport.sending import Sending
 from zenwire.transport.settings import LinkFacts, Role, Settings
 from zenwire.transport.states import FIRST, MOVES, State
-from zenwire.transport.stats import Cause, Stats
-from zenwire.transport.straight import Straight
-from zenwire.wire.network import NetworkMessage
-from zenwire.wire.rewrite import KnownWriter
 from zenwire.wire.transport import Close, InitAck, InitSyn, Join, KeepAlive, OpenAck, OpenSyn
-from zenwire.wire.values import CloseReason, CongestionControl, Priority, QoS
+from zenwire.wire.values import CloseReason, Priority
 
 if TYPE_CHECKING:
     from zenwire.transport.sessions import Session, Sessions
 
 __all__ = ["Unicast"]
 
-_DEFAULT_QOS = QoS()
-_OPEN: Final = State.OPEN
-"""Looked up once: of an enumeration that costs as much as a call, and there is one per message."""
+_OPEN: Final = State.OPEN  # looked up once, as in `sending`
 
 
-class Unicast:
+class Unicast(Sending):
     """One link to one peer. ``Sessions`` makes them.
 
     ``reader`` reads the batches of an open session, unless it is a low-latency one; set it when
@@ -65,42 +42,22 @@ class Unicast:
         now: float,
     ) -> None:
         self.role = Role.CONNECTOR if isinstance(steps, Connector) else Role.ACCEPTOR
+        super().__init__(settings, Framing(link, settings.max_message_size), FIRST[self.role], now)
         self.link = link
-        self.stats = Stats()
-        self.state = FIRST[self.role]
         self.peer: Peer | None = None
         self.session: Session | None = None
         self.reader: BatchReader = read_batch
         self.bursts: Bursts | None = None
         """Reads what ``receive_many`` gets, if anything does."""
-        self.steady = False
-        """The deadline that was asked for last is not too late: whatever came since moves it on."""
-        self.drained = False
-        """What was taken last was all there was."""
         self._sessions = sessions
-        self._settings = settings
         self._steps = steps
-        self._framing = Framing(link, settings.max_message_size)
         self._unwrap = Unwrap(self._framing)
-        self._congestion = Congestion(settings, self.stats)
-        self._write = KnownWriter().write
         self._inbox: Inbox | None = None
-        self._outbox: Outbox | BareOutbox | None = None
-        self._largest = settings.max_message_size
-        """Bytes of the largest message that is sent."""
-        self._plain: Outbox | None = None
-        """The outbox, if its batches go out as they are."""
-        self._prefix = 0
-        """Bytes for the length of a batch that the outbox makes."""
-        self._ready: deque[bytes] = deque()
-        self._events: list[Event] = []
-        self._close_reason = CloseReason.GENERIC
-        self._heard = self._sent = now
+        self._heard = now
         timeout = settings.open_timeout if self.role is Role.CONNECTOR else settings.accept_timeout
         self.late = False
         """The handshake took too long."""
-        self._ends: float | None = now + timeout
-        """When a handshake, or the last words of a link, have taken too long."""
+        self._ends = now + timeout
         if isinstance(steps, Connector):
             self._say(steps.init_syn())
 
@@ -142,10 +99,6 @@ class Unicast:
     @property
     def _silent_until(self) -> float:
         return self._sent + self._settings.lease / self._settings.keep_alive
-
-    @property
-    def _idle(self) -> bool:
-        return not self._ready and (self._outbox is None or self._outbox.empty)
 
     # Input: bytes.
 
@@ -292,197 +245,18 @@ class Unicast:
         self.state = after
 
     def _open(self, outcome: Outcome, events: list[Event], ack: OpenAck | None = None) -> None:
-        settings, peer = self._settings, outcome.peer
+        peer = outcome.peer
         session = self._sessions.admit(self, outcome)
         if ack is not None:
             self._say(ack)
         self.peer, self.session = peer, session
         framing = self._framing
         framing.agree(peer.batch_size, compression=peer.compression, lowlatency=peer.lowlatency)
-        if framing.stream and not framing.compression:
-            self._prefix = framing.prefix
-        if peer.lowlatency:
-            self._largest = min(self._largest, framing.room)
-            capacity = settings.queue_batches[Priority.DATA] * peer.batch_size
-            self._outbox = BareOutbox(self.stats, capacity, framing.room)
-        else:
+        self._begin(peer, session.counters)
+        if not peer.lowlatency:
             self._inbox = Inbox(session.lanes, self.stats)
-            self._outbox = outbox = Outbox(
-                session.counters,
-                self.stats,
-                room=framing.room,
-                qos=peer.qos,
-                marked=peer.patch >= 1,
-                queue_batches=settings.queue_batches,
-                batching=settings.batching,
-            )
-            self._plain = None if framing.compression else outbox
         self._ends = None
         events.append(Opened(peer, session))
-
-    # Output.
-
-    def send(
-        self,
-        message: NetworkMessage | bytes | Packed,
-        now: float,
-        *,
-        reliable: bool = True,
-        qos: QoS | None = None,
-        retry: Full | None = None,
-    ) -> Result:
-        """Queue a message, encoded or not; of one that is encoded, the QoS has to be told.
-
-        ``retry`` is the Full that the same message got before. Raises EncodeError.
-        """
-        if self.state is not _OPEN:
-            return self._drop(Cause.NOT_OPEN, count_of(message))
-        outbox, data = self._outbox, b""
-        assert outbox is not None
-        if isinstance(message, bytes):
-            qos, data = qos or _DEFAULT_QOS, message
-        else:
-            qos = qos or message.qos
-            if not isinstance(message, Packed):
-                data = self._write(message)
-        if data and len(data) <= self._largest and outbox.add(data, qos.raw, reliable):
-            return ACCEPTED
-        priority, congestion, express = QOS[qos.raw]
-        priority = outbox.lane_priority(priority)
-        if outbox.full(priority):
-            stalled = now - self._settings.wait_before_drop_fragments
-            if not outbox.give_up_stalled(priority, stalled) or outbox.full(priority):
-                self.steady = False
-                return self._congestion.refuse(
-                    priority, congestion, reliable, now, retry, count=count_of(message)
-                )
-        droppable = not reliable or congestion is CongestionControl.DROP
-        if type(message) is Packed:
-            # Only one message alone may be as large as that.
-            if len(message.data) > self._largest:
-                return self._drop(Cause.TOO_LARGE, message.count)
-            outbox.put_packed(message, priority, reliable, express, droppable)
-            return ACCEPTED
-        if len(data) > self._largest:
-            return self._drop(Cause.TOO_LARGE, 1)
-        outbox.put(data, priority, reliable, express, droppable)
-        return ACCEPTED
-
-    def send_alone(
-        self, message: NetworkMessage, now: float, *, reliable: bool = True
-    ) -> bytes | Result:
-        """As ``send`` and ``pull``, if nothing waits: the batch, which is to be written now.
-
-        If it is not so simple, the same as ``send``.
-        """
-        outbox, qos = self._plain, message.qos
-        waiting = self._ready or self._congestion.waiting
-        if outbox is None or outbox.queued or waiting or self.state is not _OPEN:
-            return self.send(message, now, reliable=reliable)
-        data, batch = self._write(message), b""
-        if len(data) <= self._largest:
-            batch = outbox.alone(data, qos.raw, reliable, self._prefix)
-        if not batch:
-            return self.send(data, now, reliable=reliable, qos=qos)
-        stats = self.stats
-        stats.tx_bytes += len(batch)
-        stats.tx_batches += 1
-        self._sent = now
-        return batch
-
-    def _drop(self, cause: Cause, count: int) -> Dropped:
-        self.stats.dropped[cause] += count
-        return Dropped(cause)
-
-    def lane(self, priority: Priority, reliable: bool) -> Lane | None:
-        """Where messages may be added without ``send``; None in low latency, or if it is over."""
-        outbox = self._outbox
-        if self.state is not _OPEN or not isinstance(outbox, Outbox):
-            return None
-        return outbox.lane(outbox.lane_priority(priority), reliable)
-
-    def straight(self, priority: Priority, reliable: bool) -> Straight | None:
-        """What batches need that are made elsewhere and written as they are; None if none may be.
-
-        Only a stream takes them, where nothing waits. ``went`` is told of what was written.
-        """
-        outbox, prefix = self._outbox, self._prefix
-        if self.state is not _OPEN or not prefix or self._ready or self._congestion.waiting:
-            return None
-        if not isinstance(outbox, Outbox):
-            return None
-        return outbox.straight(outbox.lane_priority(priority), reliable, prefix)
-
-    def went(self, straight: Straight, batches: int, messages: int, size: int, now: float) -> None:
-        """So many batches were written, with so many bytes."""
-        assert isinstance(self._outbox, Outbox)
-        self._outbox.went(straight, batches, messages)
-        self._sent = now
-        self.stats.tx_bytes += size
-        self.stats.tx_batches += batches
-
-    @property
-    def packing(self) -> int:
-        """How many bytes of messages fit a batch, whatever its number; 0 if it is not open."""
-        return 0 if self._outbox is None else self._outbox.packing
-
-    def pull(self, now: float) -> bytes:
-        """The next batch, as the link wants it; nothing if nothing waits."""
-        return joined(self.take(now))
-
-    def pull_lone(self, now: float) -> bytes | None:
-        """As ``pull``, if what waits is one batch that needs no looking, or nothing. Else None."""
-        outbox = self._plain
-        if outbox is None or self._ready or self._congestion.waiting or self.state is not _OPEN:
-            return None
-        if not outbox.queued:
-            return b""
-        batch = outbox.lone(self._prefix)
-        if batch is None:
-            return None
-        before, parts, size = batch
-        stats = self.stats
-        stats.tx_bytes += size
-        stats.tx_batches += 1
-        self._sent = now
-        return before.join(parts)
-
-    def take(self, now: float) -> Taken | None:
-        """As ``pull``, but in parts; None if nothing waits."""
-        self.drained = False
-        outbox = self._outbox
-        if self._ready:
-            batch = alone(self._ready.popleft())
-        elif outbox is not None and (found := outbox.take(now, self._prefix)) is not None:
-            batch = found
-            if self._framing.compression:
-                batch = alone(self._framing.wrap(joined(batch)))
-            if self._congestion.waiting:
-                self._relieve()
-            self.drained = self.state is _OPEN and outbox.empty
-        elif self.state is State.CLOSING:
-            self.state, self._ends = State.CLOSED, None
-            batch = alone(self._framing.wrap(encode(Close(reason=self._close_reason))))
-        else:
-            return None
-        self._sent = now
-        self.stats.tx_bytes += batch[2]
-        self.stats.tx_batches += 1
-        return batch
-
-    def _relieve(self) -> None:
-        congestion, outbox = self._congestion, self._outbox
-        if outbox is None or not congestion.waiting:
-            return
-        for priority in sorted(congestion.waiting):
-            if not outbox.full(priority):
-                congestion.relieve(priority)
-                self._events.append(Writable(priority))
-                self.steady = False
-
-    def _say(self, message: object) -> None:
-        """A transport message in a batch of its own."""
-        self._ready.append(self._framing.wrap(encode(message)))
 
     # Time.
 
@@ -568,10 +342,6 @@ class Unicast:
         self.state, self._ends = State.CLOSED, None
         over = self._sessions.forget(self)
         events.append(Closed(reason, by_peer, text, over))
-
-    def _lose_queued(self) -> None:
-        if self._outbox is not None and (lost := self._outbox.clear()):
-            self.stats.dropped[Cause.LINK_LOST] += lost
 
 
 def _reason(value: int) -> str:
