@@ -263,10 +263,12 @@ def test_throughput(place: Place) -> None:
 
 def test_advanced_pub(place: Place) -> None:
     """Who comes late gets what there was."""
-    with place.run("z_advanced_pub", "-i", 0.05, "-k", KEY, "-p", "x", "--history", 100) as process:
+    with place.run("z_advanced_pub", "-i", 0.5, "-k", KEY, "-p", "x", "--history", 100) as process:
         assert process.stdout is not None
         for _ in range(3):
             process.stdout.readline()
+        # Between two values: the reference forgets what there was if one comes before it has asked.
+        time.sleep(0.2)
         subscriber = zenoh.ext.declare_advanced_subscriber(
             place.session,
             KEY,
