@@ -109,6 +109,9 @@ async def situation(kind: str) -> AsyncIterator[tuple[Net, zenoh.Session, dict[s
         else:
             kept += [own.declare_subscriber("own/s"), own.declare_publisher("own/p")]
             kept += [own.declare_querier("own/q")]
+        # A router of the reference that is asked while declarations come may stop for good: it
+        # waits, with its tables in hand, for who waits for its tables.
+        await asyncio.sleep(1)
         # The last thing that each of them has declared is there.
         for last in ("subscriber/demo/a/**", "token/far/t", "querier/demo/q", "queryable/far/q"):
             await until_answered(asker, f"@/{zid(own)}/router/{last}")
