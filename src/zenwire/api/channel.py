@@ -184,16 +184,16 @@ class Channel(Generic[T]):
         """The next item, when there is one. Raises ChannelClosed at the end."""
         # Most often there is nothing to wait for; if it is not so any more, that comes out below.
         if self._items or self._closed:
-            item: Any = self.take(None)
+            item: T = self.take(None)
             if item is not NOTHING:
-                return item  # type: ignore[no-any-return] # put as one
+                return item
         loop = asyncio.get_running_loop()
         while True:
             waiter = Waiter(loop, self.soon)
             wake = waiter.wake
             item = self.take(wake)
             if item is not NOTHING:
-                return item  # type: ignore[no-any-return] # put as one
+                return item
             try:
                 await waiter
             except asyncio.CancelledError:
@@ -202,7 +202,7 @@ class Channel(Generic[T]):
                 raise
             item = self.take(None)
             if item is not NOTHING:
-                return item  # type: ignore[no-any-return] # put as one
+                return item
 
     def recv_blocking(self, timeout: float | None = None) -> T | None:
         """The next item, for a thread that may wait. None if nothing comes within ``timeout``."""
@@ -230,7 +230,7 @@ class Channel(Generic[T]):
         state = "closed, " if self._closed else ""
         return f"Channel({state}{len(self)} of {self.capacity}, {self.dropped} dropped)"
 
-    def take(self, wake: Callable[[], None] | None) -> object:
+    def take(self, wake: Callable[[], None] | None) -> Any:  # Any: an item, or NOTHING
         """The next item; or nothing, and then ``wake`` is called when it is worth another look."""
         with self._lock:
             if self._items:

@@ -122,11 +122,11 @@ class Inbox:
         if len(found) != 1 or not isinstance(found[0], Received) or len(messages) > LESSON_MAX:
             return
         at, known, frame = lane(found[0].priority, found[0].reliable), self.known, messages[0]
-        last = known.last
-        again = last is not None and last.tag == at and isinstance(frame, Frame)
-        # What is known comes here after a gap, and there are not lessons without end.
-        if not again or known.read(content, frame.sn) is None:  # type: ignore[union-attr] # a Frame
-            known.learn(content, messages, at)
+        again = known.last is not None and known.last.tag == at
+        if again and isinstance(frame, Frame) and known.read(content, frame.sn) is not None:
+            # It comes here after a gap, and there are not lessons without end.
+            return
+        known.learn(content, messages, at)
 
     def fragment(
         self,

@@ -33,7 +33,6 @@ __all__ = [
     "KnownReader",
     "Lane",
     "final_of",
-    "put_in",
     "request_of",
     "response_of",
     "sized",
@@ -179,7 +178,7 @@ _MAKE: Final[dict[type, Callable[[Any, int, Timestamp | None, bytes], NetworkMes
 """What varies in each kind of message: its number, the time and the payload of the PUT in it."""
 
 
-def put_in(message: Any) -> Put | None:
+def _put_in(message: Any) -> Put | None:
     """The PUT in a message."""
     body = message.body if type(message) in (Push, Response) else None
     inner = body.body if type(body) is Reply else body
@@ -189,7 +188,7 @@ def put_in(message: Any) -> Put | None:
 def _repeats(message: Any) -> bool:
     """Whether a message is one of those that are known by others."""
     kind = type(message)
-    return kind in (Request, ResponseFinal) or put_in(message) is not None
+    return kind in (Request, ResponseFinal) or _put_in(message) is not None
 
 
 class Lane(NamedTuple):
@@ -216,7 +215,7 @@ class Known(NamedTuple):
     @classmethod
     def of(cls, data: bytes, message: Any) -> Known | None:
         """What one message teaches, and these are its bytes; None if it is not as expected."""
-        put, before, after, time = put_in(message), b"", None, None
+        put, before, after, time = _put_in(message), b"", None, None
         if type(message) is not Push:
             before, number = data[:1], _written(k.z32, message.request_id)
             if not data.startswith(number, 1):
@@ -229,7 +228,7 @@ class Known(NamedTuple):
                 data, _, after = data.partition(_written(s.timestamp, put.timestamp))
         make = _MAKE[type(message)]
         like = make(message, 0, None, b"")
-        known = cls(make, like, put_in(like), before, data, after)
+        known = cls(make, like, _put_in(like), before, data, after)
         short = len(data) + len(after or b"") <= HEAD_MAX
         return known if short and known._holds(time) else None
 
@@ -346,42 +345,20 @@ class KnownReader:
         return found if found and at == end else None
 
     def _message(self, r: Reader, content: bytes) -> NetworkMessage | None:
-        at, number = r.pos, 0
-        like = self._numbered.get(content[at])
-        if like is None:
-            known = self._known.get(content[at : at + _INDEX])
-            if known is None or not content.startswith(known.head, at):
-                return None
-            self._push = known
-            at += len(known.head)
-        else:
-            for one in like:
-                known, number = one.known, one.next
-                expected = one.counted.head(number)
-                if content.startswith(expected, at):
-                    at += len(expected)
-                    one.next = number + 1 & _NUMBER_MAX
-                    break
-            else:
-                return self._other_number(r, content, like)
-        if known.put is not None:
-            if known.after is not None:
-                r.pos = at
-                return _timed(r, content, known, number)
-            size = _SIZE_OF.get(content[at]) if at < r.end else None
-            if size is None or at + 1 + size > r.end:
-                # A long one, or none.
-                r.pos = at
-                return known.make(known.like, number, None, k.payload.read(r))
-            r.pos = at = at + 1 + size
-            return known.make(known.like, number, None, content[at - size : at])
-        r.pos = at
-        return known.make(known.like, number, None, b"")
+        like = self._numbered.get(content[r.pos])
+        if like is not None:
+            return self._other_number(r, content, like)
+        known = self._known.get(content[r.pos : r.pos + _INDEX])
+        if known is None or not content.startswith(known.head, r.pos):
+            return None
+        self._push = known
+        r.pos += len(known.head)
+        return _timed(r, content, known, 0)
 
     def _other_number(
         self, r: Reader, content: bytes, like: list[_Numbered]
     ) -> NetworkMessage | None:
-        """A message whose number is not the one after that of the one before."""
+        """A message of any number, like any that is known."""
         r.pos += 1
         number = k.z32.read(r)
         for one in like:
