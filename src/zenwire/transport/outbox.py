@@ -1,31 +1,25 @@
-"""Messages to batches: a queue per priority, FRAMEs, fragments, and what congestion does.
+"""Messages to batches: FRAMEs, fragments, and messages that are given up.
 
 Batches are made when they are asked for, so the newest message of the highest priority is in the
-next one. What a queue gets is put together at once, in runs that fill a batch each. A batch takes
-FRAMEs of several priorities; a FRAGMENT fills the rest of its batch.
+next one. A batch takes FRAMEs of several priorities; a FRAGMENT fills the rest of its batch.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from functools import cache
-from typing import Final
 
-from zenwire.transport.codec import QOS, fragment_head
+from zenwire.transport.codec import fragment_head
 from zenwire.transport.gathered import Taken, joined
-from zenwire.transport.packed import Packed
-from zenwire.transport.runs import Lane, Queued, Run
-from zenwire.transport.sequence import LANES, Counters, lane
+from zenwire.transport.queues import PRIORITIES, Queues
+from zenwire.transport.runs import Queued, Run
+from zenwire.transport.sequence import Counters, lane
 from zenwire.transport.stats import Cause, Stats
 from zenwire.transport.straight import Straight
 from zenwire.wire.batch import stream_length
 from zenwire.wire.buffer import Buffer
-from zenwire.wire.repeat import FrameHeads
 from zenwire.wire.values import Priority
 
 __all__ = ["Outbox"]
-
-_PRIORITIES: Final = tuple(Priority)
 
 
 class _Cut:
@@ -53,39 +47,13 @@ class _Batch:
         self.left -= len(part)
 
 
-@cache
-def _longest_head(mask: int) -> int:
-    """Bytes before the messages of a FRAME whose number and priority take most room."""
-    return len(FrameHeads(Priority.BACKGROUND, True).head(mask))
+class Outbox(Queues):
+    """The queues of one link, and the batches that are made of them.
 
-
-class Outbox:
-    """What waits to be sent over one link.
-
-    ``counters`` are the session's; ``room`` is what a batch may hold. Without ``qos`` everything
-    goes as DATA. Without ``marked`` (no Patch) there is no way to tell that a message was given up.
+    Without ``marked`` (no Patch) there is no way to tell that a message was given up.
     """
 
-    __slots__ = (
-        "_bytes",
-        "_capacity",
-        "_counters",
-        "_cuts",
-        "_lanes",
-        "_markers",
-        "_newest",
-        "_of_qos",
-        "_open",
-        "_qos",
-        "_queues",
-        "_room",
-        "_shut",
-        "_stats",
-        "batching",
-        "marked",
-        "packing",
-        "queued",
-    )
+    __slots__ = ("_cuts", "_markers", "_stats", "marked")
 
     def __init__(
         self,
@@ -98,115 +66,14 @@ class Outbox:
         queue_batches: tuple[int, ...],
         batching: bool = True,
     ) -> None:
-        self._counters = counters
+        super().__init__(
+            counters, room=room, qos=qos, queue_batches=queue_batches, batching=batching
+        )
         self._stats = stats
-        self._room = room
-        self.packing = room - _longest_head(counters.mask)
-        """How many bytes of messages fit a batch of any lane, whatever its number."""
-        self._qos = qos
         self.marked = marked
-        self.batching = batching
-        self._capacity = [n * room for n in queue_batches]
-        self._queues: tuple[deque[Queued | Run], ...] = tuple([deque() for _ in _PRIORITIES])
-        self.queued = 0
-        """How many runs and messages are in all queues, with the markers of those given up."""
-        self._newest = Priority.DATA
-        self._open: list[Run | None] = [None] * len(_PRIORITIES)
-        """By priority, the run at the end of its queue that may be added to."""
-        self._bytes = [0] * len(_PRIORITIES)
-        """By priority, without those of the run that may be added to."""
-        self._cuts: list[_Cut | None] = [None] * len(_PRIORITIES)
-        self._lanes: list[Lane | None] = [None] * LANES
-        self._of_qos: dict[int, tuple[Lane, bool]] = {}
-        """By a QoS and a reliability, where a message goes, and whether its batch ends with it."""
+        self._cuts: list[_Cut | None] = [None] * len(PRIORITIES)
         self._markers: list[tuple[Priority, bool]] = []
-        self._shut = False
-
-    def lane_priority(self, priority: Priority) -> Priority:
-        """The queue a priority goes to."""
-        return priority if self._qos else Priority.DATA
-
-    def lane(self, priority: Priority, reliable: bool) -> Lane:
-        """What messages of a priority are added to; ``put`` does so too."""
-        at = lane(priority, reliable)
-        found = self._lanes[at]
-        if found is None:
-            found = self._lanes[at] = Lane(self, priority, reliable)
-            self._renew(found)
-        return found
-
-    def full(self, priority: Priority) -> bool:
-        """Whether a queue takes no more. One that is empty takes any message."""
-        run = self._open[priority]
-        size = self._bytes[priority] + (0 if run is None else run.size)
-        return size >= self._capacity[priority]
-
-    def add(self, data: bytes, qos: int, reliable: bool) -> bool:
-        """As ``put``, if there is room where it goes, as most often. Else False."""
-        known = self._of_qos.get(2 * qos + reliable)
-        if known is None:
-            priority, _, express = QOS[qos]
-            to = self.lane(self.lane_priority(priority), reliable)
-            known = self._of_qos[2 * qos + reliable] = to, express or not self.batching
-        to, ends = known
-        run = to.run
-        if run.ends:
-            self.seal(to.priority)
-            run = to.run
-        left = run.left - len(data)
-        if left < 0 or run.owner is not None or run.before:
-            return False
-        if not run.count:
-            priority = to.priority
-            if self._open[priority] is not None:
-                self.seal(priority)
-            self._open[priority] = run
-            self._queues[priority].append(run)
-            self._newest = priority
-            self.queued += 1
-        run.by = None
-        run.parts.append(data)
-        run.left = left
-        run.count += 1
-        if ends:
-            run.end()
-        return True
-
-    def put(
-        self, data: bytes, priority: Priority, reliable: bool, express: bool, droppable: bool
-    ) -> None:
-        """A message goes to the end of its queue, whether that is full or not."""
-        to = self._lanes[lane(priority, reliable)] or self.lane(priority, reliable)
-        run = to.run
-        run.by = None
-        run.mix()
-        if len(data) > run.left:
-            if run.count:
-                self.seal(priority)
-                run = to.run
-            if to.head_size(self._counters.next[to.at]) + len(data) > self._room:
-                self.seal(priority)
-                self._add(priority, (data, reliable, droppable), len(data))
-                return
-        if not run.count:
-            self.begin(to)
-        run.add(data)
-        if express or not self.batching:
-            run.end()
-
-    def put_packed(
-        self, packed: Packed, priority: Priority, reliable: bool, express: bool, droppable: bool
-    ) -> None:
-        """As ``put`` of all these messages. One alone may be larger than a batch."""
-        data, count, to = packed.data, packed.count, self.lane(priority, reliable)
-        self.seal(priority)
-        if count == 1 and len(self._head(to)) + len(data) > self._room:
-            self._add(priority, (bytes(data), reliable, droppable), len(data))
-            return
-        run = Run(to, 0)
-        run.add(data, count)
-        run.ends = express or not self.batching
-        self._add(priority, run, len(data))
+        """Of messages that were given up."""
 
     def straight(self, priority: Priority, reliable: bool, prefix: int) -> Straight | None:
         """What batches of a lane need that go out past it; None if something waits here."""
@@ -220,55 +87,6 @@ class Outbox:
         self._counters.next[straight.at] = straight.sn + batches & straight.mask
         self._stats.tx_frames += batches
         self._stats.tx_messages += messages
-
-    def begin(self, to: Lane) -> None:
-        """The run of a lane goes to the end of its queue; what is added to it then is sent."""
-        priority = to.priority
-        if self._open[priority] is not None:
-            self.seal(priority)
-        self._open[priority] = to.run
-        self._queues[priority].append(to.run)
-        self._newest = priority
-        self.queued += 1
-
-    def _add(self, priority: Priority, what: Queued | Run, size: int) -> None:
-        self._queues[priority].append(what)
-        self._newest = priority
-        self.queued += 1
-        self._bytes[priority] += size
-        self._renew_all(priority)
-
-    def seal(self, priority: Priority) -> None:
-        """Nothing is added any more to the run at the end of a queue."""
-        run = self._open[priority]
-        if run is not None:
-            self._open[priority] = None
-            self._bytes[priority] += run.size
-            self._renew(run.lane)
-
-    def _renew(self, to: Lane) -> None:
-        """A lane gets a run that is not queued yet; it takes nothing if the queue is full."""
-        to.run = Run(to, self._fits(to))
-
-    def _renew_all(self, priority: Priority) -> None:
-        """There is more room, or less: for runs that are not queued yet."""
-        at = lane(priority, False)
-        for to in self._lanes[at : at + 2]:
-            if to is not None and not to.run.count:
-                to.run.resize(self._fits(to))
-
-    def _fits(self, to: Lane) -> int:
-        """Bytes for a run that comes next."""
-        priority = to.priority
-        left = self._capacity[priority] - self._bytes[priority]
-        if self._shut or left <= 0:
-            return 0
-        room = self._room - to.head_size(self._counters.next[to.at])
-        return min(left, room)
-
-    @property
-    def empty(self) -> bool:
-        return not self.queued
 
     def give_up_stalled(self, priority: Priority, before: float) -> bool:
         """Drop the message with Drop that is being cut, if its last fragment went before then."""
@@ -294,14 +112,6 @@ class Outbox:
         self._renew_all(priority)
         return True
 
-    def shut(self) -> None:
-        """Nothing is added any more; what is queued goes out."""
-        self._shut = True
-        for to in self._lanes:
-            if to is not None:
-                to.run.settle()
-                to.run.close()
-
     def clear(self) -> int:
         """Forget everything, for good. How many messages that were."""
         self.shut()
@@ -309,9 +119,9 @@ class Outbox:
         for queue in self._queues:
             queue.clear()
         self.queued = 0
-        self._open = [None] * len(_PRIORITIES)
-        self._bytes = [0] * len(_PRIORITIES)
-        self._cuts = [None] * len(_PRIORITIES)
+        self._open = [None] * len(PRIORITIES)
+        self._bytes = [0] * len(PRIORITIES)
+        self._cuts = [None] * len(PRIORITIES)
         self._markers.clear()
         return left
 
@@ -333,7 +143,7 @@ class Outbox:
             out.add(self._marker(*self._markers.pop(0)))
             self.queued -= 1
         else:
-            for priority, queue in zip(_PRIORITIES, self._queues, strict=True):
+            for priority, queue in zip(PRIORITIES, self._queues, strict=True):
                 if queue and not self._pack(out, priority, queue, now):
                     break
         size = self._room - out.left
@@ -440,9 +250,6 @@ class Outbox:
         parts = run.split(self._room - head)
         queue.extendleft(reversed(parts))
         self.queued += len(parts)
-
-    def _head(self, to: Lane) -> bytes:
-        return to.heads.head(self._counters.next[to.at])
 
     def _cut(self, out: _Batch, priority: Priority, queue: deque[Queued | Run], now: float) -> bool:
         """Add a fragment of the message at the head of a queue. Nothing fits after it."""

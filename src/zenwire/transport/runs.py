@@ -13,7 +13,7 @@ from zenwire.wire.repeat import FrameHeads
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from zenwire.transport.outbox import Outbox
+    from zenwire.transport.queues import Queues
     from zenwire.wire.values import Priority
 
 __all__ = ["Lane", "Owner", "Queued", "Run"]
@@ -139,12 +139,12 @@ class Run:
 
 
 class Lane:
-    """One lane of an outbox: a priority with a reliability. ``run`` is what may be added to."""
+    """One lane of a link: a priority with a reliability. ``run`` is what may be added to."""
 
-    __slots__ = ("_high", "_size", "at", "heads", "outbox", "priority", "reliable", "run")
+    __slots__ = ("_high", "_size", "at", "heads", "priority", "queues", "reliable", "run")
 
-    def __init__(self, outbox: Outbox, priority: Priority, reliable: bool) -> None:
-        self.outbox = outbox
+    def __init__(self, queues: Queues, priority: Priority, reliable: bool) -> None:
+        self.queues = queues
         self.priority = priority
         self.reliable = reliable
         self.at = lane(priority, reliable)
@@ -162,15 +162,15 @@ class Lane:
     @property
     def batching(self) -> bool:
         """Whether messages share batches; else ``end`` is called after each."""
-        return self.outbox.batching
+        return self.queues.batching
 
     def begin(self) -> None:
         """Its run goes to the end of its queue, before the first message is added."""
-        self.outbox.begin(self)
+        self.queues.begin(self)
 
     def renew(self) -> Run:
         """The run that comes after one that has no room; perhaps it has none either."""
-        self.outbox.seal(self.priority)
+        self.queues.seal(self.priority)
         return self.run
 
     def end(self) -> None:
