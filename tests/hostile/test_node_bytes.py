@@ -57,7 +57,8 @@ async def ended(peer: Peer) -> None:
 def check(victim: Victim, runs: int) -> None:
     """Each attempt ended in a way that has a name, and none is left."""
     stats = victim.stats
-    assert set(stats.failures) <= {"invalid", "malformed", "timeout", "lost", "closed_by_peer"}
+    refused = {"invalid", "generic", "malformed", "timeout", "lost", "closed_by_peer"}
+    assert set(stats.failures) <= refused
     names = {"malformed", "lost", "closed_by_peer", "invalid", "expired", "unresponsive"}
     assert set(stats.endings) <= names
     assert sum(stats.failures.values()) + sum(stats.endings.values()) == runs

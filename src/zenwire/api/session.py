@@ -98,7 +98,11 @@ class Session:
         return self._core.over or self._core.node.closed
 
     async def close(self) -> None:
-        """End everything. Callbacks have a second to take what waits for them."""
+        """End everything.
+
+        What was sent is waited for, unless others take nothing of it for some seconds. Callbacks
+        have a second to take what waits for them.
+        """
         await self._core.close()
 
     async def __aenter__(self) -> Self:

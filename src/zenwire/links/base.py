@@ -102,6 +102,11 @@ class Link(ABC):
         """Whether it may still refer to what was written: that must stay as it is."""
         return True
 
+    @property
+    def on_its_way(self) -> int:
+        """Bytes that were written and have not arrived, as far as that is known."""
+        return 0
+
     @abstractmethod
     def pause(self) -> None:
         """Ask for no more ``received``; what is read already may still come.
@@ -115,7 +120,7 @@ class Link(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Send what was written, for a bounded time, and end. Calls ``closed`` later."""
+        """Let what was written arrive, for a bounded time, and end. Calls ``closed`` later."""
 
     @abstractmethod
     def abort(self, error: LinkError | None = None) -> None:

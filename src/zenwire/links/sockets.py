@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import socket
 import sys
+from array import array
 from collections.abc import Awaitable, Callable, Sequence
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address, ip_network
@@ -17,6 +18,10 @@ from zenwire.links.errors import LinkError, link_error
 from zenwire.links.forking import owned
 from zenwire.links.interfaces import Address, interfaces
 from zenwire.wire.locator import EndPoint, Locator
+
+if sys.platform == "linux":
+    import fcntl
+    import termios
 
 __all__ = [
     "SockAddr",
@@ -31,6 +36,7 @@ __all__ = [
     "printed",
     "resolve",
     "stream_mtu",
+    "unacknowledged",
 ]
 
 SockAddr = tuple[str, int] | tuple[str, int, int, int]
@@ -260,3 +266,13 @@ def stream_mtu(sock: socket.socket, src: SockAddr) -> int:
     except (OSError, AttributeError):
         return limit
     return min(limit, (limit - 1) // half * half or half) if half > 0 else limit
+
+
+def unacknowledged(transport: asyncio.Transport) -> int:
+    """Bytes that this system has taken and the other side's has not, of TCP, where it tells."""
+    sock = transport.get_extra_info("socket")
+    if sys.platform != "linux" or sock.family not in {socket.AF_INET, socket.AF_INET6}:
+        return 0
+    found = array("i", [0])
+    fcntl.ioctl(sock, termios.TIOCOUTQ, found)
+    return found[0]

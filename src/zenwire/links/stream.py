@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import os
 import socket
 import ssl
 from abc import abstractmethod
@@ -25,6 +26,7 @@ from zenwire.links.base import (
 from zenwire.links.endpoint import shown
 from zenwire.links.errors import LinkError, link_error
 from zenwire.links.forking import owned
+from zenwire.links.sockets import unacknowledged
 from zenwire.wire.locator import EndPoint, Locator
 
 __all__ = [
@@ -43,6 +45,10 @@ HANDSHAKES_MAX: Final = 100
 """Handshakes of TLS or WebSocket under way on a listener; one more, and the oldest gives way."""
 CLOSE_TIMEOUT: Final = 10.0
 """Seconds a closed link has for sending what was written, the time zenoh lingers."""
+LINGER: Final = (0.001, 0.032)
+"""Seconds, at first and at most, until a closed link looks again whether all has arrived."""
+LINGER_READ: Final = 16 * 1024 * 1024
+"""Bytes that a closed link reads at most, so that who sends them goes on reading too."""
 READ_SIZES: Final = (4 * 1024, 64 * 1024, 512 * 1024, 2 * 1024 * 1024)
 """Bytes that a link reads at once: more when what it has is full."""
 ACCEPT_PAUSE: Final = 0.1
@@ -81,7 +87,8 @@ class StreamLink(Link, asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._closing = False
         self._error: LinkError | None = None
-        self._deadline: asyncio.TimerHandle | None = None
+        self._ending: asyncio.TimerHandle | None = None
+        self._ignored = 0
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when the link is attached; has the error if it never came to that."""
 
@@ -100,6 +107,14 @@ class StreamLink(Link, asyncio.BufferedProtocol):
     def unsent(self) -> bool:
         return self._transport is not None and self._transport.get_write_buffer_size() > 0
 
+    @property
+    def on_its_way(self) -> int:
+        transport = self._transport
+        if transport is None:
+            return 0
+        unsent = transport.get_write_buffer_size()
+        return unsent if transport.is_closing() else unsent + unacknowledged(transport)
+
     def write_early(self, data: bytes | bytearray | memoryview) -> None:
         """What is written to a link that does not stand yet, or is closed, is lost."""
 
@@ -115,12 +130,28 @@ class StreamLink(Link, asyncio.BufferedProtocol):
         if self._closing or self._transport is None:
             return
         self._closing = True
-        self._transport.close()
-        loop = asyncio.get_running_loop()
-        self._deadline = loop.call_later(CLOSE_TIMEOUT, self._give_up)
+        self._linger(LINGER[0], CLOSE_TIMEOUT)
+
+    def _linger(self, pause: float, left: float) -> None:
+        """Close when all that was written has arrived, or when no time is left.
+
+        The system throws away what is on its way if anything comes for a socket that is closed.
+        """
+        transport, loop = self.transport, asyncio.get_running_loop()
+        if left <= 0:
+            self._give_up()
+        # TLS has a way of its own to wait for the other side.
+        elif self.on_its_way and transport.get_extra_info("ssl_object") is None:
+            if self._ignored < LINGER_READ:
+                transport.resume_reading()
+            longer = min(2 * pause, LINGER[1])
+            self._ending = loop.call_later(pause, self._linger, longer, left - pause)
+        else:
+            transport.close()
+            self._ending = loop.call_later(left, self._give_up)
 
     def _give_up(self) -> None:
-        unsent = self.transport.get_write_buffer_size()
+        unsent = self.on_its_way
         reason = f"{unsent} bytes could not be sent before the end"
         self.abort(LinkError(shown(self.endpoint), reason) if unsent else None)
 
@@ -169,9 +200,12 @@ class StreamLink(Link, asyncio.BufferedProtocol):
         return self._room[self._left :] if self._left else self._room
 
     def buffer_updated(self, nbytes: int) -> None:
+        if self._closing:
+            self._ignore(nbytes)
+            return
         room, many = self._room, self._many
         size = self._left + nbytes
-        if many is None or self._closing:
+        if many is None:
             self.data_received(bytes(room[:size]))
         else:
             self.bytes_in += nbytes
@@ -185,6 +219,13 @@ class StreamLink(Link, asyncio.BufferedProtocol):
             larger = next(one for one in READ_SIZES if one > size)
             self._room = memoryview(bytearray(larger))
             self._room[: self._left] = room[: self._left]
+
+    def _ignore(self, nbytes: int) -> None:
+        """What comes after the end."""
+        self.bytes_in += nbytes
+        self._ignored += nbytes
+        if self._ignored >= LINGER_READ and self._transport is not None:
+            self._transport.pause_reading()
 
     def data_received(self, data: bytes) -> None:
         """The same, for who wants bytes."""
@@ -210,11 +251,28 @@ class StreamLink(Link, asyncio.BufferedProtocol):
             self._receiver.drained()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        try:
+            if isinstance(exc, OSError) and not self._closing:
+                self._hear_out()
+        finally:
+            self._lost(exc)
+
+    def _hear_out(self) -> None:
+        """What had come before a write failed: asyncio does not read it any more."""
+        transport = self._transport
+        if transport is None or transport.get_extra_info("ssl_object") is not None:
+            return
+        file = transport.get_extra_info("socket").fileno()
+        with contextlib.suppress(OSError):
+            while not self._closing and (size := os.readv(file, [self.get_buffer(-1)])):
+                self.buffer_updated(size)
+
+    def _lost(self, exc: Exception | None) -> None:
         if exc is not None and not self._closing and self._error is None:
             self._error = link_error(shown(self.endpoint), f"link to {self.dst}", exc)
         self._closing = True
-        if self._deadline is not None:
-            self._deadline.cancel()
+        if self._ending is not None:
+            self._ending.cancel()
         # asyncio's transport must not be touched any more.
         self._transport = None
         receiver, self._receiver = self._receiver, None

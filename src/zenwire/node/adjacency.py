@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from zenwire.links import LinkError, shown
 from zenwire.node.carrier import Carrier
@@ -27,7 +27,7 @@ from zenwire.transport import (
 from zenwire.wire.values import CloseReason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from zenwire.links import Link, Listener
     from zenwire.node.filters import Filtered
@@ -46,6 +46,8 @@ _TURN: Final = 0.05
 """Seconds that one link has for what it said, before others have their turn."""
 CROSSING: Final = 2.0
 """Seconds for the other one of two links that were dialled at once to be open."""
+_GOODBYE: Final = 10.0
+"""Seconds at the end for what is queued, and then for what is on its way, if it moves."""
 
 
 class Adjacency:
@@ -338,28 +340,38 @@ class Adjacency:
             neighbour.past.append(carrier.machine.stats)
 
     async def close(self, grace: float) -> None:
-        """Say good-bye; what is queued goes out, for at most ``grace`` seconds twice."""
+        """Say good-bye. What is queued goes out, unless nothing of it moves in ``grace`` seconds."""
         waits = [wait for one in self.neighbours.values() for wait in one.waits()]
-        if waits:
-            await asyncio.wait(waits, timeout=grace)
+        if not await self._moving(waits, grace):
+            grace /= 3
         for carrier in list(self._carriers):
             carrier.machine.close(self._node.now)
             carrier.flush()
-        overs = [asyncio.ensure_future(carrier.over.wait()) for carrier in self._carriers]
-        if overs:
-            _, late = await asyncio.wait(overs, timeout=grace)
-            for one in late:
-                one.cancel()
-        left = [asyncio.ensure_future(carrier.over.wait()) for carrier in self._carriers]
+        overs = {carrier: asyncio.ensure_future(carrier.over.wait()) for carrier in self._carriers}
+        await self._moving(overs.values(), grace)
         for carrier in list(self._carriers):
+            if carrier.machine.session is not None and (lost := carrier.link.on_its_way):
+                _log.warning("%s has not taken the last %d bytes in time", carrier.link.dst, lost)
             carrier.abandon()
-        if left:
-            await asyncio.wait(left)
+        if overs:
+            await asyncio.wait(overs.values())
         # Those of UDP take their links with them, so they come last.
         for listener in self.listeners:
             await listener.close()
         for neighbour in list(self.neighbours.values()):
             self._gone(neighbour)
+
+    async def _moving(self, waited: Collection[asyncio.Future[Any]], grace: float) -> bool:
+        """Whether all are done, before nothing moves in ``grace`` seconds, or it takes too long."""
+        ends, links = self._node.now + _GOODBYE, [carrier.link for carrier in self._carriers]
+        before: list[tuple[int, int]] = []
+        while waited and self._node.now < ends:
+            now = [(link.bytes_out, link.on_its_way) for link in links]
+            if now == before:
+                break
+            before = now
+            _, waited = await asyncio.wait(waited, timeout=grace)
+        return not waited
 
 
 def _how(event: Closed, wordless: str) -> str:

@@ -456,8 +456,11 @@ class Node:
 
     # The end.
 
-    async def close(self, grace: float = 1.0) -> None:
-        """Say good-bye, and end. What is queued goes out, for at most ``grace`` seconds twice."""
+    async def close(self, grace: float = 3.0) -> None:
+        """Say good-bye, and end.
+
+        What is queued goes out, for as long as others take some of it in ``grace`` seconds.
+        """
         if self.closed:
             return
         self.closed = True

@@ -88,8 +88,10 @@ class Session(Asking):
         return self._inner.is_closed()
 
     def close(self) -> None:
-        """End everything. Callbacks have a second to take what waits for them.
+        """End everything.
 
+        What was sent is waited for, unless others take nothing of it for some seconds. Callbacks
+        have a second to take what waits for them.
         In the thread of the network, where nothing can wait, it only begins to.
         """
         self.loop.check("close")

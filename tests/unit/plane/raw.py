@@ -16,6 +16,7 @@ class Raw:
     def __init__(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, opened: Opened
     ) -> None:
+        self.reader = reader
         self.writer = writer
         self.peer = opened.peer
         self.first_sn = opened.session.counters.next[0]
