@@ -7,6 +7,7 @@ import base64
 import contextlib
 import functools
 import socket
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -113,6 +114,42 @@ def test_certificates(role: str, mtls: bool, form: str, certificates: Path) -> N
             expected = "the-server" if dials else "the-client" if mtls else None
             assert link.auth_identifier == expected
             await exchange(ours, theirs, LARGE)
+
+    run(main())
+
+
+@pytest.mark.parametrize("role", ["peer", "client"])
+@pytest.mark.parametrize("protocol", ["tcp", "unixsock-stream", "ws", "tls"])
+def test_what_was_put_before_the_end_arrives_at_one_that_is_busy(
+    protocol: str, role: str, certificates: Path, tmp_path: Path
+) -> None:
+    """And that talks itself meanwhile: of a socket that is closed, the system forgets the rest."""
+    how = tls(certificates, "file", mtls=False) if protocol == "tls" else None
+
+    async def main() -> None:
+        where = place(protocol, tmp_path).replace("tls/127.0.0.1", "tls/localhost")
+        async with meeting(role, where, how, how) as (ours, theirs):
+            got: list[int] = []
+
+            def busy(sample: zenoh.Sample) -> None:
+                if len(got) < 200:
+                    time.sleep(0.002)
+                got.append(int(sample.payload.to_bytes()[:8]))
+
+            theirs.declare_subscriber("last/words", busy)
+            talk = theirs.declare_publisher("small/talk")
+            await ours.declare_subscriber("small/talk", lambda _: None)
+            async with ours.declare_publisher(
+                "last/words", congestion_control=aio.CongestionControl.BLOCK
+            ) as publisher:
+                await until(lambda: publisher.matching_status.matching)
+                for number in range(3000):
+                    await publisher.put(b"%08d" % number + bytes(1000))
+            closing = asyncio.create_task(ours.close())
+            while not closing.done():
+                await asyncio.to_thread(talk.put, bytes(1000))
+            await until(lambda: len(got) == 3000)
+            assert got == list(range(3000))
 
     run(main())
 

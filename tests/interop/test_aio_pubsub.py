@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 import zenoh
 
 from tests.interop.exchange import PATIENCE, WAYS, Meet, meet_by
-from tests.unit.api.nodes import config, free_port, run, until
+from tests.unit.api.nodes import config, run, until
 from tests.unit.api.reference import Taker, reference, router
 from zenwire import aio
 
@@ -418,36 +417,5 @@ def test_who_is_connected(port: int) -> None:
             assert (transport.whatami, transport.is_qos) == (aio.WhatAmI.ROUTER, True)
             [link] = ours.info.links()
             assert link.dst == f"tcp/127.0.0.1:{port}"
-
-    run(main())
-
-
-def test_what_was_put_before_the_end_arrives_at_one_that_is_busy() -> None:
-    """And that says something itself meanwhile: the system would throw away what is on its way."""
-
-    async def main() -> None:
-        port, got = free_port(), list[int]()
-
-        def busy(sample: zenoh.Sample) -> None:
-            if len(got) < 200:
-                time.sleep(0.002)
-            got.append(int(sample.payload.to_bytes()[:8]))
-
-        with reference("peer", listen=port) as theirs:
-            theirs.declare_subscriber("last/words", busy)
-            talk = theirs.declare_publisher("small/talk")
-            ours = await aio.open(config("client", connect=port))
-            await ours.declare_subscriber("small/talk", lambda _: None)
-            async with ours.declare_publisher(
-                "last/words", congestion_control=aio.CongestionControl.BLOCK
-            ) as publisher:
-                await until(lambda: publisher.matching_status.matching)
-                for number in range(3000):
-                    await publisher.put(b"%08d" % number + bytes(1000))
-            closing = asyncio.create_task(ours.close())
-            while not closing.done():
-                await asyncio.to_thread(talk.put, bytes(1000))
-            await until(lambda: len(got) == 3000)
-            assert got == list(range(3000))
 
     run(main())

@@ -122,6 +122,10 @@ class Link(ABC):
     def close(self) -> None:
         """Let what was written arrive, for a bounded time, and end. Calls ``closed`` later."""
 
+    def part(self) -> None:
+        """As ``close``, but the other side has time to hear everything, and to close too."""
+        self.close()
+
     @abstractmethod
     def abort(self, error: LinkError | None = None) -> None:
         """End now; what was not sent is lost. The error is handed to ``closed``."""

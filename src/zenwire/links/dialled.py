@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import socket
 import time
+from collections.abc import Callable
 from typing import Final
 
 from zenwire.links.base import Attach, Facts
@@ -46,8 +47,8 @@ class Dialled(StreamLink):
         """The loop calls when there is something to read."""
         self._paused = False
         self._unsent = b""
-        self._ends = False
-        """It is to be closed when all is sent."""
+        self._ends: Callable[[], None] | None = None
+        """What is to be done when all is sent, if it is to end."""
         self._handing: asyncio.Handle | asyncio.Task[None] | None = None
         """What gives it to a transport, in a moment or already."""
 
@@ -120,7 +121,7 @@ class Dialled(StreamLink):
         return True
 
     def write_early(self, data: bytes | bytearray | memoryview) -> None:
-        if self._sock is None or self._closing or self._ends:
+        if self._sock is None or self._closing or self._ends is not None:
             return
         self.bytes_out += len(data)
         sent = 0
@@ -148,10 +149,16 @@ class Dialled(StreamLink):
             self._read_on()
 
     def close(self) -> None:
+        self._end(super().close)
+
+    def part(self) -> None:
+        self._end(super().part)
+
+    def _end(self, how: Callable[[], None]) -> None:
         if self._sock is None:
-            super().close()
+            how()
         elif self._unsent or self._handing is not None:
-            self._ends = True
+            self._ends = how
         else:
             self.abort()
 
@@ -216,8 +223,8 @@ class Dialled(StreamLink):
             self.transport.write(unsent)
         if not self.writable and not self.unsent:
             self.resume_writing()
-        if self._ends:
-            super().close()
+        if self._ends is not None:
+            self._ends()
 
 
 def _described(_link: StreamLink) -> None:

@@ -46,9 +46,9 @@ HANDSHAKES_MAX: Final = 100
 CLOSE_TIMEOUT: Final = 10.0
 """Seconds a closed link has for sending what was written, the time zenoh lingers."""
 LINGER: Final = (0.001, 0.032)
-"""Seconds, at first and at most, until a closed link looks again whether all has arrived."""
+"""Seconds, at first and at most, until a link that parts looks again whether all has arrived."""
 LINGER_READ: Final = 16 * 1024 * 1024
-"""Bytes that a closed link reads at most, so that who sends them goes on reading too."""
+"""Bytes that a link that parts still reads, so that who sends them does not wait for that."""
 READ_SIZES: Final = (4 * 1024, 64 * 1024, 512 * 1024, 2 * 1024 * 1024)
 """Bytes that a link reads at once: more when what it has is full."""
 ACCEPT_PAUSE: Final = 0.1
@@ -130,25 +130,37 @@ class StreamLink(Link, asyncio.BufferedProtocol):
         if self._closing or self._transport is None:
             return
         self._closing = True
-        self._linger(LINGER[0], CLOSE_TIMEOUT)
+        self._transport.close()
+        loop = asyncio.get_running_loop()
+        self._ending = loop.call_later(CLOSE_TIMEOUT, self._give_up)
+
+    def part(self) -> None:
+        # The system throws away what is on its way if anything comes for a socket that is closed.
+        # And there are nodes that leave unread what they have once they cannot write any more.
+        if self._closing or self._transport is None:
+            return
+        self._closing = True
+        if self._transport.can_write_eof():
+            with contextlib.suppress(OSError):
+                # If it is broken, reading tells.
+                self._transport.write_eof()
+            self._transport.resume_reading()
+            loop = asyncio.get_running_loop()
+            self._ending = loop.call_later(CLOSE_TIMEOUT, self._give_up)
+        else:
+            self._linger(LINGER[0], CLOSE_TIMEOUT)
 
     def _linger(self, pause: float, left: float) -> None:
-        """Close when all that was written has arrived, or when no time is left.
-
-        The system throws away what is on its way if anything comes for a socket that is closed.
-        """
+        """TLS has no end of one direction: close when all that was written has arrived."""
         transport, loop = self.transport, asyncio.get_running_loop()
-        if left <= 0:
-            self._give_up()
-        # TLS has a way of its own to wait for the other side.
-        elif self.on_its_way and transport.get_extra_info("ssl_object") is None:
+        if self.on_its_way and left > 0:
             if self._ignored < LINGER_READ:
                 transport.resume_reading()
             longer = min(2 * pause, LINGER[1])
             self._ending = loop.call_later(pause, self._linger, longer, left - pause)
         else:
             transport.close()
-            self._ending = loop.call_later(left, self._give_up)
+            self._ending = loop.call_later(max(left, 0), self._give_up)
 
     def _give_up(self) -> None:
         unsent = self.on_its_way

@@ -58,10 +58,17 @@ class WsLink(StreamLink):
         self._flush()
 
     def close(self) -> None:
+        self._say_close()
+        super().close()
+
+    def part(self) -> None:
+        self._say_close()
+        super().part()
+
+    def _say_close(self) -> None:
         if not self._closing and self._upgraded and self._ws.state.name == "OPEN":
             self._ws.send_close()
             self._flush()
-        super().close()
 
     # asyncio.Protocol.
 

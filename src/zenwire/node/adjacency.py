@@ -345,8 +345,7 @@ class Adjacency:
         if not await self._moving(waits, grace):
             grace /= 3
         for carrier in list(self._carriers):
-            carrier.machine.close(self._node.now)
-            carrier.flush()
+            carrier.part()
         overs = {carrier: asyncio.ensure_future(carrier.over.wait()) for carrier in self._carriers}
         await self._moving(overs.values(), grace)
         for carrier in list(self._carriers):

@@ -57,6 +57,7 @@ class Carrier:
         "_on_events",
         "_on_few",
         "_on_read",
+        "_parting",
         "_patient",
         "_rest",
         "_resting",
@@ -115,6 +116,7 @@ class Carrier:
         self._enough = _AT_LEAST
         self._resting = False
         self._patient = 0.0
+        self._parting = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = float("inf")
         self._arm(machine.deadline)
@@ -308,7 +310,7 @@ class Carrier:
         else:
             self._arm(deadline)
         if machine.done:
-            self.link.close()
+            self.link.part() if self._parting else self.link.close()
 
     def _flush_all(self, now: float) -> None:
         machine, link = self.machine, self.link
@@ -469,6 +471,12 @@ class Carrier:
             self._arm(deadline)
 
     # The end.
+
+    def part(self) -> None:
+        """Say good-bye; what is queued goes out before."""
+        self._parting = self.machine.session is not None
+        self.machine.close(self._time())
+        self.flush()
 
     def abandon(self) -> None:
         """End now, without a word."""

@@ -47,20 +47,20 @@ def test_what_was_written_arrives_whatever_comes_meanwhile(before: bool, after: 
                 assert link.on_its_way
                 if before:
                     await loop.sock_sendall(slow, b"not read")
-                link.close()
+                link.part()
                 await asyncio.sleep(0.01)
                 if after:
                     await loop.sock_sendall(slow, b"too late")
                     await asyncio.sleep(0.01)
                 assert not end.ends
                 assert await rest_of(slow) == WORDS
-                assert await end.end() is None
-                assert not end.data
+            assert await end.end() is None
+            assert not end.data
 
     asyncio.run(scenario())
 
 
-def test_a_closed_link_reads_no_more_than_it_must(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_that_parts_reads_no_more_than_it_must(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream_module, "LINGER_READ", 100_000)
     monkeypatch.setattr(stream_module, "CLOSE_TIMEOUT", 0.5)
 
@@ -70,7 +70,7 @@ def test_a_closed_link_reads_no_more_than_it_must(monkeypatch: pytest.MonkeyPatc
                 end = await there.get()
                 while end.link.writable:
                     end.link.write(bytes(60_000))
-                end.link.close()
+                end.link.part()
                 loop = asyncio.get_running_loop()
                 sending = loop.create_task(loop.sock_sendall(flood, bytes(50_000_000)))
                 error = await end.end()
