@@ -92,6 +92,7 @@ from zenwire.errors import (
     SessionClosed,
     Timeout,
     Undeclared,
+    WrongLoop,
     ZError,
 )
 from zenwire.links import LinkError
@@ -174,6 +175,7 @@ __all__ = [
     "Undeclared",
     "WhatAmI",
     "WhatAmIMatcher",
+    "WrongLoop",
     "ZBytes",
     "ZError",
     "ZenohId",

@@ -31,6 +31,7 @@ __all__ = [
     "SessionClosed",
     "Timeout",
     "Undeclared",
+    "WrongLoop",
     "ZError",
 ]
 
@@ -205,6 +206,21 @@ class ForkedSession(ZError):  # noqa: N818 # the word says what is the matter
         return (
             f"{self.what}: this session belongs to process {self.parent}, from which this one "
             "was forked; open a session after the fork"
+        )
+
+
+class WrongLoop(ZError):  # noqa: N818 # the word says what is the matter
+    """A call from another event loop, or another thread, than that in which a session was opened."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+
+    def __str__(self) -> str:
+        return (
+            f"{self.what}: this session belongs to another event loop; call it there, as with "
+            "asyncio.run_coroutine_threadsafe, open a session here, or take zenwire.open, whose "
+            "sessions any thread may use"
         )
 
 

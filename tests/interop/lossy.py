@@ -56,14 +56,15 @@ def by_chance(seed: int, share: float) -> Loses:
 class Lossy:
     """``where`` nodes listen, and where to ``dial`` instead; ``lost`` are numbers so far.
 
-    So many ``answers`` to queries, and the ends of them, are lost as well.
+    All answers to the first ``queries``, and their ends, are lost as well.
     """
 
     where: str
     dial: str
     loses: Loses = lambda _sn: False
     lost: list[int] = field(default_factory=list)
-    answers: int = 0
+    queries: int = 0
+    unanswered: set[int] = field(default_factory=set)
 
     def passed(self, batch: bytes) -> bytes:
         """What is left of a batch, if anything is."""
@@ -75,9 +76,10 @@ class Lossy:
         return b"" if all(isinstance(one, Frame) for one in kept) else encode_batch(kept)
 
     def _is_lost(self, message: object) -> bool:
-        if isinstance(message, Response | ResponseFinal) and self.answers:
-            self.answers -= 1
-            return True
+        if isinstance(message, Response | ResponseFinal):
+            if len(self.unanswered) < self.queries:
+                self.unanswered.add(message.request_id)
+            return message.request_id in self.unanswered
         body = message.body if isinstance(message, Push) else None
         info = body.source_info if isinstance(body, Put) else None
         if info is None or not self.loses(info.sn):

@@ -157,13 +157,12 @@ def test_an_answer_that_is_lost_is_asked_for_again(
                 )
                 their = await their_publisher(theirs)
                 link.loses = these(1)
-                # The sample, its successor, and the end.
-                link.answers = 3
+                link.queries = 1
                 for word in numbers(3):
                     their.put(word)
                 words = [(await subscriber.recv()).payload.to_string() for _ in range(3)]
                 assert words == numbers(3)
-                assert (link.lost, link.answers, subscriber.missed) == ([1], 0, 0)
+                assert (link.lost, len(link.unanswered), subscriber.missed) == ([1], 1, 0)
 
     run(main())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+from asyncio import _get_running_loop  # named in its documentation
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from zenwire import process
@@ -12,7 +13,7 @@ from zenwire.api import values
 from zenwire.api.namespace import Namespace
 from zenwire.api.pump import Pump
 from zenwire.api.stamps import Stamps
-from zenwire.errors import ForkedSession, SessionClosed
+from zenwire.errors import ForkedSession, SessionClosed, WrongLoop
 from zenwire.routing import Locality
 
 if TYPE_CHECKING:
@@ -94,12 +95,23 @@ class Core:
         return process.pid != self._pid
 
     @property
-    def usable(self) -> bool:
-        """Whether `check` would not raise."""
+    def alive(self) -> bool:
+        """Whether there is anything that can still be done, by whoever may."""
         return not (self._over or self.node.closed or process.pid != self._pid)
 
+    @property
+    def usable(self) -> bool:
+        """Whether `check` would not raise."""
+        return self.alive and _get_running_loop() is self._loop
+
     def check(self, what: str) -> None:
-        """Raise, if ``what`` cannot be done any more."""
+        """Raise, if ``what`` cannot be done any more, or not here."""
+        self.check_alive(what)
+        if _get_running_loop() is not self._loop:
+            raise WrongLoop(what)
+
+    def check_alive(self, what: str) -> None:
+        """The same, for any thread: what it asks for is done in the loop."""
         if process.pid != self._pid:
             raise ForkedSession(what, self._pid)
         if self._over or self.node.closed:
@@ -168,6 +180,8 @@ class Core:
         """End everything; once more only waits for the first time."""
         if self.forked:
             raise ForkedSession("close", self._pid)
+        if _get_running_loop() is not self._loop:
+            raise WrongLoop("close")
         if self._closing is not None:
             # From a callback that the first one waits for, there is nothing to wait for.
             if asyncio.current_task() not in self._pumps:

@@ -33,11 +33,15 @@ class Declared:
         core.hold(self)
 
     def check(self, call: str) -> None:
-        """Raise, if it is too late for a call."""
-        if self._declared and self._core.usable:
-            return
-        self._core.check(f"{self.WHAT}.{call}")
-        if not self._declared:
+        """Raise, if it is too late for a call, or this is not its loop."""
+        if not (self._declared and self._core.usable):
+            self._core.check(f"{self.WHAT}.{call}")
+            raise Undeclared(self.WHAT, self._where)
+
+    def check_alive(self, call: str) -> None:
+        """The same, for any thread."""
+        if not (self._declared and self._core.alive):
+            self._core.check_alive(f"{self.WHAT}.{call}")
             raise Undeclared(self.WHAT, self._where)
 
     async def undeclare(self) -> None:

@@ -70,7 +70,7 @@ class AdvancedPublisher(Matcher):
     ) -> None:
         """Publish a value. Returns when it is on its way; waits if too many are."""
         raw = payload_of(payload)
-        self._inner.check("put")
+        self._inner.check_alive("put")
         check(timestamp=timestamp, timestamp_instrumentation=timestamp_instrumentation)
         call = self._inner.put(
             raw,
@@ -89,7 +89,7 @@ class AdvancedPublisher(Matcher):
         timestamp_instrumentation: TimestampInstrumentation | None = None,
     ) -> None:
         """Publish that the key has no value any more."""
-        self._inner.check("delete")
+        self._inner.check_alive("delete")
         check(timestamp=timestamp, timestamp_instrumentation=timestamp_instrumentation)
         call = self._inner.delete(
             attachment=None if attachment is None else payload_of(attachment),

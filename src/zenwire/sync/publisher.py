@@ -81,7 +81,7 @@ class Publisher(Matcher):
             burst = self._burst
             if burst is not self._loop.newest:
                 # Perhaps it was undeclared since.
-                self._inner.check("put")
+                self._inner.check_alive("put")
                 burst = self._burst = self._lane.begin(burst)
             items = burst.items
             items.append(payload)
@@ -89,7 +89,7 @@ class Publisher(Matcher):
                 self._lane.go(burst)
             return
         inner, raw = self._inner, payload_of(payload)
-        inner.check("put")
+        inner.check_alive("put")
         check(
             timestamp=timestamp,
             timestamp_instrumentation=timestamp_instrumentation,
@@ -114,7 +114,7 @@ class Publisher(Matcher):
         Needs the extra ``fast``.
         """
         inner = self._inner
-        inner.check("put_batch")
+        inner.check_alive("put_batch")
         return self._loop.run(inner.put_batch(table, encoding=encoding_of(encoding)))
 
     def delete(
@@ -126,7 +126,7 @@ class Publisher(Matcher):
         source_info: SourceInfo | None = None,
     ) -> None:
         """Publish that the key has no value any more."""
-        self._inner.check("delete")
+        self._inner.check_alive("delete")
         check(
             timestamp=timestamp,
             timestamp_instrumentation=timestamp_instrumentation,

@@ -352,6 +352,34 @@ def test_times_along_the_way() -> None:
     run(main())
 
 
+def test_another_loop_is_told_that_a_session_is_not_its_own() -> None:
+    async def elsewhere(session: aio.Session, publisher: aio.Publisher) -> None:
+        for call in (
+            session.put("k", ""),
+            session.delete("k"),
+            publisher.put(""),
+            publisher.undeclare(),
+            session.declare_subscriber("k"),
+            session.close(),
+        ):
+            with pytest.raises(aio.WrongLoop, match="another event loop; call it there"):
+                await call
+        with pytest.raises(aio.WrongLoop, match=r"^get: "):
+            await session.get("k")
+
+    async def main() -> None:
+        async with (
+            aio.open(config()) as session,
+            session.declare_publisher("k") as publisher,
+            session.declare_subscriber("k") as subscriber,
+        ):
+            await asyncio.to_thread(asyncio.run, elsewhere(session, publisher))
+            await publisher.put("still here")
+            assert (await subscriber.recv()).payload == b"still here"
+
+    run(main())
+
+
 def test_a_forked_child_is_told_and_opens_its_own() -> None:
     async def child(session: aio.Session, publisher: aio.Publisher) -> int:
         for call in (session.put("k", ""), publisher.put(""), session.close()):

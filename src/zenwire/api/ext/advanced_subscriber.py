@@ -167,7 +167,7 @@ class AdvancedSubscriber(Subscriber[H], Generic[H]):
 
         ``history``: also of those that are there.
         """
-        self.check("detect_publishers")
+        self.check_alive("detect_publishers")
         where = publishers_of(self._key_expr)
         # Any: what a program gave, whichever of the kinds it is.
         given: Any = handler
