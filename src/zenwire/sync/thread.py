@@ -50,8 +50,11 @@ SMALL: Final = 4096
 BURST: Final = 2048
 """Values that may be in a burst before the next one waits."""
 
-_AT_EXIT: Final = 2.0
-"""Seconds that sessions have to end when the program does."""
+_AT_EXIT: Final = 15.0
+"""Seconds that sessions have to end when the program does; mostly they know when to give up."""
+
+_TO_END: Final = 2.0
+"""Seconds that tasks which were cancelled have, and the thread."""
 
 _WOULD_WAIT: Final = (
     "this call has to wait for the network, in the thread that serves it: "
@@ -432,7 +435,7 @@ class Loop:
             self.run(self._close(), task=True)
         self._over = True
         self._wake(self._loop.stop)
-        self._thread.join(_AT_EXIT)
+        self._thread.join(_TO_END)
 
     async def _close(self) -> None:
         closing = [asyncio.create_task(closer()) for closer in self.closers.values()]
@@ -443,7 +446,7 @@ class Loop:
         for task in tasks:
             task.cancel()
         if tasks:
-            await asyncio.wait(tasks, timeout=_AT_EXIT)
+            await asyncio.wait(tasks, timeout=_TO_END)
 
 
 def _lost(error: BaseException) -> None:
