@@ -153,14 +153,16 @@ class StreamLink(Link, asyncio.BufferedProtocol):
     def _linger(self, pause: float, left: float) -> None:
         """TLS has no end of one direction: close when all that was written has arrived."""
         transport, loop = self.transport, asyncio.get_running_loop()
-        if self.on_its_way and left > 0:
+        if not self.on_its_way:
+            transport.close()
+            self._ending = loop.call_later(left, self._give_up)
+        elif left > 0:
             if self._ignored < LINGER_READ:
                 transport.resume_reading()
             longer = min(2 * pause, LINGER[1])
             self._ending = loop.call_later(pause, self._linger, longer, left - pause)
         else:
-            transport.close()
-            self._ending = loop.call_later(max(left, 0), self._give_up)
+            self._give_up()
 
     def _give_up(self) -> None:
         unsent = self.on_its_way

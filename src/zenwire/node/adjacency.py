@@ -343,17 +343,18 @@ class Adjacency:
         """Say good-bye. What is queued goes out, unless nothing of it moves in ``grace`` seconds."""
         waits = [wait for one in self.neighbours.values() for wait in one.waits()]
         if not await self._moving(waits, grace):
+            # Somebody is stuck, and has had its time; the others hear of the end soon.
             grace /= 3
         for carrier in list(self._carriers):
             carrier.part()
-        overs = {carrier: asyncio.ensure_future(carrier.over.wait()) for carrier in self._carriers}
-        await self._moving(overs.values(), grace)
+        overs = [asyncio.ensure_future(carrier.over.wait()) for carrier in self._carriers]
+        await self._moving(overs, grace)
         for carrier in list(self._carriers):
             if carrier.machine.session is not None and (lost := carrier.link.on_its_way):
                 _log.warning("%s has not taken the last %d bytes in time", carrier.link.dst, lost)
             carrier.abandon()
         if overs:
-            await asyncio.wait(overs.values())
+            await asyncio.wait(overs)
         # Those of UDP take their links with them, so they come last.
         for listener in self.listeners:
             await listener.close()
