@@ -322,6 +322,8 @@ def test_a_recorder_ends_with_who_started_it(
         assert planner.stdout is not None
         pid = int(planner.stdout.readline())
         publish(router, range(50))
+        # What is on its way to it when it ends is not recorded.
+        eventually(lambda: payloads(tmp_path) == list(range(50)))
         planner.send_signal(how)
     eventually(lambda: not is_there(pid))
     assert payloads(tmp_path) == list(range(50))
