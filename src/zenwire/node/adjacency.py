@@ -350,8 +350,10 @@ class Adjacency:
         overs = [asyncio.ensure_future(carrier.over.wait()) for carrier in self._carriers]
         await self._moving(overs, grace)
         for carrier in list(self._carriers):
-            if carrier.machine.session is not None and (lost := carrier.link.on_its_way):
-                _log.warning("%s has not taken the last %d bytes in time", carrier.link.dst, lost)
+            if grace and carrier.machine.session is not None:
+                lost = carrier.link.on_its_way
+                what = f"taken the last {lost} bytes" if lost else "confirmed that it heard all"
+                _log.warning("%s has not %s in time", carrier.link.dst, what)
             carrier.abandon()
         if overs:
             await asyncio.wait(overs)

@@ -21,8 +21,8 @@ VALUE = bytes(1000)
 COUNT = 3000
 
 
-async def told(port: int) -> tuple[aio.Session, Raw]:
-    """Who has put much, and somebody who has not read it."""
+async def told(port: int, count: int = COUNT) -> tuple[aio.Session, Raw]:
+    """Who has put something, and somebody who has not read it."""
     session = await aio.open(config(listen=port))
     raw = await Raw.connect(port)
     raw._reading.cancel()
@@ -32,7 +32,7 @@ async def told(port: int) -> tuple[aio.Session, Raw]:
         "much", congestion_control=aio.CongestionControl.BLOCK
     ) as publisher:
         await until(lambda: publisher.matching_status.matching)
-        for _ in range(COUNT):
+        for _ in range(count):
             await publisher.put(VALUE)
     return session, raw
 
@@ -56,15 +56,18 @@ def test_who_takes_a_little_at_a_time_gets_all() -> None:
     run(main())
 
 
+@pytest.mark.parametrize(
+    ("count", "said"), [(COUNT, "taken the last"), (1, "confirmed that it heard all")]
+)
 def test_who_takes_nothing_is_not_waited_for_and_that_is_said(
-    caplog: pytest.LogCaptureFixture,
+    count: int, said: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:
-        session, raw = await told(free_port())
+        session, raw = await told(free_port(), count)
         await session.core.node.close(grace=0.2)
         await session.close()
         raw.writer.close()
 
     with caplog.at_level(logging.WARNING, "zenwire.node"):
         run(main())
-    assert "has not taken the last" in caplog.text
+    assert f"has not {said}" in caplog.text
