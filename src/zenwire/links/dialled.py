@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import socket
 import time
 from collections.abc import Callable
@@ -81,6 +82,9 @@ class Dialled(StreamLink):
                 return
             if self._readable():
                 ends = now + _AT_ONCE
+            else:
+                # Who is to answer may be waiting for this very processor.
+                os.sched_yield()
 
     def _read_on(self) -> None:
         if self._sock is None or self._handing is not None:
