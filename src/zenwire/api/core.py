@@ -102,7 +102,11 @@ class Core:
     @property
     def usable(self) -> bool:
         """Whether `check` would not raise."""
-        return self.alive and _get_running_loop() is self._loop
+        return (
+            process.pid == self._pid
+            and _get_running_loop() is self._loop
+            and not (self._over or self.node.closed)
+        )
 
     def check(self, what: str) -> None:
         """Raise, if ``what`` cannot be done any more, or not here."""
