@@ -120,7 +120,7 @@ class Link(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Let what was written arrive, for a bounded time, and end. Calls ``closed`` later."""
+        """Send what was written, for a bounded time, and end. Calls ``closed`` later."""
 
     def part(self) -> None:
         """As ``close``, but the other side has time to hear everything, and to close too."""
