@@ -8,7 +8,6 @@ at once is heard at once: to fall asleep and be woken takes longer than such an 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import socket
 import time
@@ -128,11 +127,10 @@ class Dialled(StreamLink):
         if self._sock is None or self._closing or self._ends is not None:
             return
         self.bytes_out += len(data)
-        sent = 0
-        if not self._unsent:
-            # What is wrong with it, reading will tell.
-            with contextlib.suppress(OSError):
-                sent = self._sock.send(data)
+        try:
+            sent = 0 if self._unsent else self._sock.send(data)
+        except OSError:
+            sent = 0  # what is wrong with it, reading will tell
         if sent < len(data):
             self._unsent += data[sent:]
             self.writable = False

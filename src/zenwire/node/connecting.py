@@ -67,7 +67,10 @@ async def connect_any(
             await asyncio.sleep(when - node.now)
         endpoint = endpoints[at]
         try:
-            return await _within(node, open_endpoint(node, endpoint), endpoint, seconds, ends)
+            if 0 < seconds < float("inf"):
+                return await _within(node, endpoint, seconds, ends)
+            # What is tried once, or for ever, has the time that links and handshakes have.
+            return await open_endpoint(node, endpoint)
         except LinkError as e:
             failures[shown(endpoint)] = e
             if seconds > 0 and not _hopeless(e):
@@ -77,15 +80,10 @@ async def connect_any(
     raise NotConnected(failures)
 
 
-async def _within(
-    node: Node, opening: Awaitable[Held], endpoint: EndPoint, seconds: float, ends: float
-) -> Held:
-    """What is tried once, or for ever, has the time that links and handshakes have."""
-    if not 0 < seconds < float("inf"):
-        return await opening
+async def _within(node: Node, endpoint: EndPoint, seconds: float, ends: float) -> Held:
     try:
         async with asyncio.timeout(ends - node.now):
-            return await opening
+            return await open_endpoint(node, endpoint)
     except TimeoutError:
         reason = f"no session within the {seconds:g} s of connect/timeout_ms"
         raise LinkError(shown(endpoint), reason) from None

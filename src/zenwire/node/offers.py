@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -20,14 +21,13 @@ from zenwire.transport import (
     read_public_keys,
 )
 from zenwire.wire.locator import EndPoint, pairs
-from zenwire.wire.values import Priority, Resolution
+from zenwire.wire.values import Priority, Resolution, ZenohId
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from zenwire.node.config import Effective
     from zenwire.wire.locator import Locator
-    from zenwire.wire.values import ZenohId
 
 __all__ = [
     "Together",
@@ -76,6 +76,25 @@ class Together:
 
 def transport_settings(config: Effective, zid: ZenohId) -> Settings:
     """What this node offers to others. Raises ConfigError for all files that cannot be read."""
+    known = _without_files(config)
+    return _settings(config, zid, *_known(config)) if known is None else known.of_node(zid)
+
+
+@lru_cache(16)
+def _without_files(config: Effective) -> Settings | None:
+    """For any node of this configuration; None if there are files, which may change."""
+    if config.settings.transport.auth != _NO_AUTH:
+        return None
+    return _settings(config, ZenohId(b"\1"), None, None, None)
+
+
+def _settings(
+    config: Effective,
+    zid: ZenohId,
+    users: dict[bytes, bytes] | None,
+    private_key: PrivateKey | None,
+    known_keys: frozenset[PublicKey] | None,
+) -> Settings:
     transport = config.settings.transport
     unicast, tx = transport.unicast, transport.link.tx
     waits = tx.queue.congestion_control
@@ -83,7 +102,6 @@ def transport_settings(config: Effective, zid: ZenohId) -> Settings:
     credentials = None
     if usrpwd.user is not None and usrpwd.password is not None:
         credentials = Credentials(usrpwd.user.encode(), usrpwd.password.encode())
-    users, private_key, known_keys = _NOTHING if transport.auth == _NO_AUTH else _known(config)
     return Settings(
         zid=zid,
         whatami=config.mode,
@@ -181,7 +199,6 @@ def with_defaults(endpoint: Locator, config: Effective) -> EndPoint:
 
 _Known = tuple[dict[bytes, bytes] | None, PrivateKey | None, frozenset[PublicKey] | None]
 """Users with their passwords, the own key, and those of others."""
-_NOTHING: _Known = None, None, None
 
 
 def _known(config: Effective) -> _Known:

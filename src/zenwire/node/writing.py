@@ -66,6 +66,8 @@ class Writing(ABC):
         self._parting = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = float("inf")
+        # That is when it is to be heard again: a link that opens needs no other timer.
+        self._arm(machine.silent_until)
         self._arm(machine.deadline)
 
     def send(self, message: NetworkMessage, reliable: bool) -> Result:

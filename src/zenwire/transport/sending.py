@@ -215,6 +215,7 @@ class Sending:
         outbox = self._outbox
         if self._ready:
             batch = alone(self._ready.popleft())
+            self.drained = self._idle and self.state is not State.CLOSING
         elif outbox is not None and (found := outbox.take(now, self._prefix)) is not None:
             batch = found
             if self._framing.compression:

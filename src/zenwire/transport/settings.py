@@ -50,7 +50,7 @@ class Credentials:
             raise EncodeError(f"a user or password is above {limits.CREDENTIAL_MAX} bytes")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """What this node offers and demands. Times are in seconds.
 
@@ -99,6 +99,12 @@ class Settings:
             raise EncodeError("a lease, and how often in it we are heard, are above zero")
         if len(self.queue_batches) != len(Priority) or min(self.queue_batches) < 1:
             raise EncodeError("queue_batches has one number, from 1 up, for each priority")
+
+    def of_node(self, zid: ZenohId) -> Settings:
+        """The same for another node. They were checked."""
+        made = object.__new__(Settings)
+        made.__dict__.update(self.__dict__, zid=zid)
+        return made
 
     @property
     def lease_ms(self) -> int:

@@ -94,10 +94,11 @@ class Unicast(Sending):
         if not self._idle:
             return due
         self.steady = blocked is None
-        return min(due, self._silent_until)
+        return min(due, self.silent_until)
 
     @property
-    def _silent_until(self) -> float:
+    def silent_until(self) -> float:
+        """When something has to be sent, if it is nothing else a KEEP_ALIVE."""
         return self._sent + self._settings.lease / self._settings.keep_alive
 
     # Input: bytes.
@@ -279,7 +280,7 @@ class Unicast(Sending):
             elif blocked is not None and now >= blocked:
                 wait = self._settings.wait_before_close
                 self._end(events, f"no room for {wait:g} s", CloseReason.UNRESPONSIVE)
-            elif self._idle and now >= self._silent_until:
+            elif self._idle and now >= self.silent_until:
                 self._say(KeepAlive())
         return events
 

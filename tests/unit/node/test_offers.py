@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,14 @@ def test_settings_are_those_of_the_configuration() -> None:
     assert settings.credentials.user == b"me"
 
 
+def test_settings_of_a_configuration_differ_between_nodes_in_their_id_alone() -> None:
+    config = held(unicast={"max_links": 2})
+    one, other = (transport_settings(config, ZenohId(bytes([n]))) for n in (1, 2))
+    assert (one.zid, other.zid) == (ZenohId(b"\1"), ZenohId(b"\2"))
+    assert dataclasses.replace(one, zid=other.zid) == other
+    assert transport_settings(held(unicast={"max_links": 3}), ZID).max_links == 3
+
+
 def test_nothing_is_negotiated_in_a_group() -> None:
     config = held(
         unicast={"compression": {"enabled": True}},
@@ -50,14 +59,15 @@ def test_nothing_is_negotiated_in_a_group() -> None:
 def test_the_file_of_users(tmp_path: Path) -> None:
     users = tmp_path / "users"
     users.write_text("a:1\n\nb:2:3\n")
-    auth = {"usrpwd": {"user": "x", "password": "y", "dictionary_file": str(users)}}
-    assert transport_settings(held(auth=auth), ZID).users == {b"a": b"1", b"b": b"2:3"}
+    config = held(auth={"usrpwd": {"user": "x", "password": "y", "dictionary_file": str(users)}})
+    assert transport_settings(config, ZID).users == {b"a": b"1", b"b": b"2:3"}
+    # It is read for each node that is opened.
     users.write_text("a:1\nnonsense\n")
     with pytest.raises(ConfigError, match="line 2"):
-        transport_settings(held(auth=auth), ZID)
+        transport_settings(config, ZID)
     users.unlink()
     with pytest.raises(ConfigError, match="No such file"):
-        transport_settings(held(auth=auth), ZID)
+        transport_settings(config, ZID)
 
 
 def test_an_endpoint_says_more_than_the_configuration() -> None:

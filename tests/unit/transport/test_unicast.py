@@ -41,6 +41,21 @@ def framed(batch: bytes) -> bytes:
 # Traffic.
 
 
+def test_whether_what_was_taken_was_all_there_was() -> None:
+    both = Pair(sessions("a1"), sessions("b1"))
+    a = both.a.machine
+    assert a.take(both.now) is not None
+    assert a.drained  # an InitSyn is all that a connector has to say
+    both = pair()
+    a = both.a.machine
+    a.send(put(b"x"), both.now)
+    a.close(both.now)
+    assert a.take(both.now) is not None
+    assert not a.drained  # there is the CLOSE
+    assert a.take(both.now) is not None
+    assert a.take(both.now) is None
+
+
 @pytest.mark.parametrize("bits", [8, 16, 32, 64])
 @pytest.mark.parametrize("size", [1, 3_000, 3_000_000])
 def test_messages_arrive_in_order_over_the_wrap(bits: int, size: int) -> None:

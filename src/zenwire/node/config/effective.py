@@ -143,11 +143,12 @@ class EffectiveScouting:
     gossip: EffectiveGossip
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Effective:
     """What holds. Everything that does not depend on the mode is in ``settings`` as it stands.
 
     Times are in milliseconds. ``notices`` tells, in sentences, what has no effect on this node.
+    One is equal to itself alone, so that what follows from it is soon found.
     """
 
     settings: Settings

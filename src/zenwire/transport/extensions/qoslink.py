@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from zenwire.transport.extensions.base import Extension, Fields, Negotiation
 from zenwire.transport.refused import RefusedError
+from zenwire.transport.settings import LinkFacts
 from zenwire.wire.transport import InitAck, InitSyn, OpenSyn
 from zenwire.wire.values import CloseReason, QoSLink
 
@@ -20,8 +21,7 @@ class QosLink(Extension):
     name = "qoslink"
 
     def offer(self, n: Negotiation) -> Fields:
-        own = _own(n)
-        return {"qos_link": own} if n.settings.qos and _says(own) else {}
+        return {"qos_link": _own(n)} if n.settings.qos and _meant(n.link) else {}
 
     def accept(self, n: Negotiation, syn: InitSyn) -> Fields:
         offered = syn.qos_link or (QoSLink() if syn.qos else None)
@@ -29,13 +29,13 @@ class QosLink(Extension):
         if not n.settings.qos or offered is None or not _on(offered):
             return {}
         both = _both(own, offered)
-        if syn.qos_link is None and not _says(own):
+        if syn.qos_link is None and not _meant(n.link):
             return {}  # plain QoS on both sides has its own file
         n.notes[self.name] = int(both).to_bytes(8, "little")
         return {"qos_link": both} if _says(both) else {"qos": True}
 
     def confirm(self, n: Negotiation, ack: InitAck) -> Fields:
-        answer = ack.qos_link or (QoSLink() if ack.qos and _says(_own(n)) else None)
+        answer = ack.qos_link or (QoSLink() if ack.qos and _meant(n.link) else None)
         if n.settings.qos and answer is not None and _on(answer):
             _agree(n, _both(_own(n), answer))
         return {}
@@ -46,10 +46,13 @@ class QosLink(Extension):
         return {}
 
 
+def _meant(link: LinkFacts) -> bool:
+    """Whether it is for some messages only."""
+    return link.priorities is not None or link.only is not None
+
+
 def _own(n: Negotiation) -> QoSLink:
-    return QoSLink(
-        n.link.priorities is None and n.link.only is None, n.link.priorities, n.link.only
-    )
+    return QoSLink(not _meant(n.link), n.link.priorities, n.link.only)
 
 
 def _says(link: QoSLink) -> bool:

@@ -128,7 +128,7 @@ def test_what_holds_is_worked_out_once_for_all_copies_and_anew_after_a_change() 
     config = Config()
     copy = config.copy()
     assert config.effective is copy.effective
-    assert config.effective == effective(config.settings)
+    assert dataclasses.astuple(config.effective) == dataclasses.astuple(effective(config.settings))
     copy.insert_json5("mode", "'client'")
     assert copy.effective.mode is WhatAmI.CLIENT
     assert config.effective.mode is WhatAmI.PEER
