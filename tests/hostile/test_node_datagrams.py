@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.hostile.peers import TIMEOUT, Peer, Victim, allocated, attacked, put, until
+from tests.ports import free_port
 from zenwire.links.udp import PENDING_MAX
 from zenwire.node.autoconnect import DIALS_MAX
 from zenwire.node.scouting import ANSWERS_MAX
@@ -24,12 +25,6 @@ from zenwire.wire.transport import Frame, InitSyn, Join, LaneSn, OpenSyn
 from zenwire.wire.values import WhatAmI, WhatAmIMatcher, ZenohId
 
 LOOPBACK = socket.inet_aton("127.0.0.1")
-
-
-def udp_port() -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager
@@ -52,7 +47,7 @@ def zid(chaos: Random) -> ZenohId:
 
 
 def test_random_datagrams_to_a_listener() -> None:
-    port = udp_port()
+    port = free_port(socket.SOCK_DGRAM)
 
     async def scenario() -> None:
         chaos = Random(1)
@@ -104,7 +99,7 @@ def in_group(victim: Victim) -> Any:
 
 
 def test_random_datagrams_to_a_group() -> None:
-    port = udp_port()
+    port = free_port(socket.SOCK_DGRAM)
 
     async def scenario() -> None:
         chaos = Random(2)
@@ -132,7 +127,7 @@ def test_random_datagrams_to_a_group() -> None:
 
 
 def test_a_handshake_in_a_group_means_nothing() -> None:
-    port = udp_port()
+    port = free_port(socket.SOCK_DGRAM)
 
     async def scenario() -> None:
         chaos = Random(6)
@@ -160,7 +155,7 @@ def test_a_handshake_in_a_group_means_nothing() -> None:
 
 def test_joins_without_end() -> None:
     """From one address there is one node, and of addresses there are only so many."""
-    port = udp_port()
+    port = free_port(socket.SOCK_DGRAM)
 
     async def scenario() -> None:
         chaos = Random(3)
@@ -189,7 +184,7 @@ def test_joins_without_end() -> None:
 
 
 def group_of_scouting() -> tuple[dict[str, Any], tuple[str, int]]:
-    port = udp_port()
+    port = free_port(socket.SOCK_DGRAM)
     return (
         {"multicast": {"address": f"224.0.0.224:{port}", "interface": "lo"}},
         ("224.0.0.224", port),

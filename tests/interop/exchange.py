@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import zenoh
 
-from tests.unit.api.nodes import TIMEOUT, free_port, until, within
+from tests.ports import free_port
+from tests.unit.api.nodes import TIMEOUT, until, within
 from tests.unit.api.reference import Taker
 from zenwire import aio
 
@@ -24,7 +24,6 @@ __all__ = [
     "Settings",
     "ask_them",
     "exchange",
-    "free_datagram_port",
     "matching",
     "meet_by",
     "meeting",
@@ -51,12 +50,6 @@ PATIENT: Settings = {
 _OURS = {"router": "client", "peer": "peer", "dialling peer": "peer", "client": "peer"}
 _THEIRS = {"router": "router", "peer": "peer", "dialling peer": "peer", "client": "client"}
 _BLOCK, _THEIR_BLOCK = aio.CongestionControl.BLOCK, zenoh.CongestionControl.BLOCK
-
-
-def free_datagram_port() -> int:
-    with socket.socket(type=socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def node_settings(

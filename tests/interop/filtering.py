@@ -19,7 +19,7 @@ from typing import Any
 import zenoh
 
 from tests.interop.exchange import PATIENT, Settings, node_settings
-from tests.unit.api.nodes import free_port
+from tests.ports import free_port
 
 __all__ = ["TIMEOUT", "USERS", "Heard", "Pair", "client", "router"]
 

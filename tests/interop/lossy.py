@@ -17,8 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from tests.interop.exchange import free_datagram_port
-from tests.unit.api.nodes import free_port
+from tests.ports import free_port
 from zenwire.wire.batch import decode_batch, encode_batch
 from zenwire.wire.data import Put
 from zenwire.wire.network import Push, Response, ResponseFinal
@@ -91,7 +90,7 @@ class Lossy:
 @contextmanager
 def lossy(kind: str) -> Iterator[Lossy]:
     """A link of tcp or udp; nothing is lost until ``loses`` says so."""
-    port = free_port() if kind == "tcp" else free_datagram_port()
+    port = free_port() if kind == "tcp" else free_port(socket.SOCK_DGRAM)
     family = socket.SOCK_STREAM if kind == "tcp" else socket.SOCK_DGRAM
     over = threading.Event()
     with socket.socket(type=family) as near:

@@ -9,7 +9,7 @@ from typing import Any
 import zenoh
 
 from tests.interop.exchange import PATIENT, node_settings, opened
-from tests.unit.api.nodes import free_port
+from tests.ports import free_port
 from zenwire import aio
 
 __all__ = ["Net", "chain"]

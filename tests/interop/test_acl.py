@@ -15,7 +15,7 @@ import zenwire
 from tests.interop.acl_tries import TRIES
 from tests.interop.exchange import PATIENT, node_settings
 from tests.interop.filtering import Pair
-from tests.unit.api.nodes import free_port
+from tests.ports import free_port
 from tests.unit.links.ends import make_certificates
 from zenwire.errors import ConfigError
 from zenwire.node.config import Config

@@ -15,7 +15,7 @@ import zenwire
 from tests.interop.acl_tries import TRIES, Outcome
 from tests.interop.exchange import PATIENT, node_settings
 from tests.interop.filtering import Pair, client, router
-from tests.unit.api.nodes import free_port
+from tests.ports import free_port
 
 pytestmark = pytest.mark.interop
 

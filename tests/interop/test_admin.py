@@ -16,7 +16,8 @@ import zenoh
 
 from tests.interop.exchange import node_settings, opened
 from tests.interop.routers import AnySession, Net, chain
-from tests.unit.api.nodes import free_port, run, until
+from tests.ports import free_port
+from tests.unit.api.nodes import run, until
 from zenwire import aio
 
 pytestmark = pytest.mark.interop

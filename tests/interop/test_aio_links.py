@@ -16,16 +16,9 @@ from typing import Any
 import pytest
 import zenoh
 
-from tests.interop.exchange import (
-    ROLES,
-    Settings,
-    exchange,
-    free_datagram_port,
-    meeting,
-    node_settings,
-    opened,
-)
-from tests.unit.api.nodes import free_port, run, until
+from tests.interop.exchange import ROLES, Settings, exchange, meeting, node_settings, opened
+from tests.ports import free_port
+from tests.unit.api.nodes import run, until
 from tests.unit.api.reference import Taker
 from tests.unit.links.ends import make_certificates
 from zenwire import aio
@@ -39,7 +32,7 @@ def place(protocol: str, folder: Path) -> str:
     """A free one."""
     if protocol == "unixsock-stream":
         return f"unixsock-stream/{folder / 'zenoh.sock'}"
-    port = free_datagram_port() if "udp" in protocol else free_port()
+    port = free_port(socket.SOCK_DGRAM) if "udp" in protocol else free_port()
     if protocol.endswith("6"):
         return f"{protocol.removesuffix('6')}/[::1]:{port}"
     return f"{protocol}/127.0.0.1:{port}"
@@ -235,7 +228,7 @@ def test_strangers_who_dial_are_refused(files: dict[str, str], certificates: Pat
 
 def multicast_works() -> bool:
     """Whether datagrams to a group come back on loopback."""
-    group, port = "224.0.0.225", free_datagram_port()
+    group, port = "224.0.0.225", free_port(socket.SOCK_DGRAM)
     with (
         socket.socket(type=socket.SOCK_DGRAM) as hears,
         socket.socket(type=socket.SOCK_DGRAM) as speaks,
@@ -266,7 +259,7 @@ async def group(
     soon = {"tx": {"lease": 2_000} | how.get("link", {}).get("tx", {})}
     # In groups the reference does not ask whether others can read its shared memory.
     how = {"multicast": often, "link": soon, "shared_memory": {"enabled": False}}
-    where = f"udp/224.0.0.225:{free_datagram_port()}#iface=lo"
+    where = f"udp/224.0.0.225:{free_port(socket.SOCK_DGRAM)}#iface=lo"
     mine = {"listen": where} if as_listener else {"connect": where}
     async with opened(node_settings("peer", listen=where, transport=how)) as theirs:
         settings = node_settings("peer", **mine, transport=how)

@@ -23,7 +23,8 @@ from tests.interop.exchange import (
     opened,
     publications,
 )
-from tests.unit.api.nodes import free_port, run, within
+from tests.ports import free_port
+from tests.unit.api.nodes import run, within
 from tests.unit.api.reference import Taker
 from zenwire import aio
 from zenwire.transport import Cause, Peer

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 import sys
 import threading
 import warnings
@@ -20,14 +21,14 @@ from tests.interop.exchange import (
     Settings,
     ask_them,
     exchange,
-    free_datagram_port,
     matching,
     node_settings,
     opened,
     said,
     they_see_alive,
 )
-from tests.unit.api.nodes import config, free_port, run, until, within
+from tests.ports import free_port
+from tests.unit.api.nodes import config, run, until, within
 from tests.unit.api.reference import Taker, reference
 from zenwire import aio
 
@@ -408,7 +409,7 @@ def test_scouting_finds_both() -> None:
 
 def on_loopback(**more: Any) -> Settings:
     """Scouting that stays on this machine, in a group of its own."""
-    where = f"224.0.0.224:{free_datagram_port()}"
+    where = f"224.0.0.224:{free_port(socket.SOCK_DGRAM)}"
     multicast = {"enabled": True, "address": where, "interface": "lo"} | more
     return {"multicast": multicast, "gossip": {"enabled": False}}
 

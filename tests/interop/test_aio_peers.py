@@ -18,7 +18,8 @@ from tests.interop.exchange import (
     said,
     they_see_alive,
 )
-from tests.unit.api.nodes import free_port, run, until
+from tests.ports import free_port
+from tests.unit.api.nodes import run, until
 from tests.unit.api.reference import Taker
 from zenwire import aio
 

@@ -27,7 +27,8 @@ from tests.interop.exchange import (
     said,
     they_see_alive,
 )
-from tests.unit.api.nodes import config, free_port, run, until, within
+from tests.ports import free_port
+from tests.unit.api.nodes import config, run, until, within
 from tests.unit.api.reference import Taker, reference, router
 from zenwire import aio
 

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 import zenoh
 
+from tests.ports import free_port
+
 pytest.importorskip("numba")
 pytest.importorskip("pyarrow")
 
@@ -19,7 +21,7 @@ import pyarrow as pa
 
 import zenwire
 from tests.interop.exchange import PATIENCE, WAYS, Meet, meet_by
-from tests.unit.api.nodes import config, free_port, run, until, within
+from tests.unit.api.nodes import config, run, until, within
 from tests.unit.api.reference import reference, router
 from tests.unit.plane.test_same import shown
 from zenwire import aio

@@ -6,6 +6,7 @@ import base64
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -19,8 +20,7 @@ from typing import Any
 import pytest
 import zenoh
 
-from tests.interop.exchange import free_datagram_port
-from tests.unit.api.nodes import free_port
+from tests.ports import free_port
 from tests.unit.api.reference import reference
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -152,7 +152,7 @@ def test_info(world: World) -> None:
 
 
 def test_scout() -> None:
-    group, port = free_datagram_port(), free_port()
+    group, port = free_port(socket.SOCK_DGRAM), free_port()
     multicast = {"enabled": True, "address": f"224.0.0.224:{group}", "interface": "lo"}
     flags = [f"--cfg=scouting/multicast:{json.dumps(multicast)}", "--timeout", "20"]
     with reference("peer", listen=port, scouting__multicast=multicast) as theirs:

@@ -17,8 +17,7 @@ from typing import Any
 import pytest
 import zenoh
 
-from tests.interop.exchange import free_datagram_port
-from tests.unit.api.nodes import free_port
+from tests.ports import free_port
 from tests.unit.api.reference import reference
 from zenwire.wire.objects import decode, encode
 from zenwire.wire.transport import InitAck, InitSyn
@@ -253,7 +252,7 @@ def test_times_of_the_future() -> None:
 
 
 def test_nobody_answers_to_scouting() -> None:
-    where = f"224.0.0.224:{free_datagram_port()}"
+    where = f"224.0.0.224:{free_port(socket.SOCK_DGRAM)}"
     multicast = {"enabled": True, "address": where, "interface": "lo"}
     flags = ["--cfg", f"scouting/multicast:{json.dumps(multicast)}", "--timeout", "0.2"]
     code, told = doctor(*flags, "--cfg", "listen/endpoints:[]")

@@ -12,7 +12,8 @@ import zenoh
 import zenoh.ext
 
 from tests.interop.exchange import PATIENT, Meet, meet_by, node_settings, opened
-from tests.unit.api.nodes import free_port, run, until
+from tests.ports import free_port
+from tests.unit.api.nodes import run, until
 from tests.unit.api.reference import Taker, router
 from zenwire import aio
 from zenwire.aio import ext

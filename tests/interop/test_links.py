@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import zenoh
 
+from tests.ports import free_port
 from tests.unit.links.ends import TIMEOUT, Ends, listening, make_certificates
 from zenwire.links import Link, connect, open_multicast, parse_endpoint
 from zenwire.wire import VERSION, decode, encode, frame_stream, split_stream
@@ -31,12 +32,6 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("certificates")
     make_certificates(folder)
     return folder
-
-
-def free_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
-    with socket.socket(type=kind) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import zenoh
 
+from tests.ports import free_port
 from zenwire.links import LinkError
 from zenwire.node import Node, open_node, scout
 from zenwire.node.config import Config, effective
@@ -31,12 +32,6 @@ TIMEOUT = 30.0
 """Long enough for a busy machine; nothing here waits for it to pass."""
 
 OFF = {"multicast": {"enabled": False}, "gossip": {"enabled": True}}
-
-
-def free_port(kind: int = socket.SOCK_STREAM) -> int:
-    with socket.socket(socket.AF_INET, kind) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def on_loopback() -> dict[str, Any]:

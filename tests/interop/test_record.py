@@ -18,7 +18,8 @@ import zenoh
 import zenoh.ext
 
 from tests.interop.exchange import node_settings, opened
-from tests.unit.api.nodes import TIMEOUT, free_port, run, until
+from tests.ports import free_port
+from tests.unit.api.nodes import TIMEOUT, run, until
 from zenwire import aio
 from zenwire.columns.samples import SAMPLES
 from zenwire.record import Recorder

@@ -20,7 +20,8 @@ import zenoh.ext
 
 from tests.interop.exchange import PATIENT, node_settings
 from tests.interop.test_record import BLOCK, losses, number, recording, rows, safe, wait
-from tests.unit.api.nodes import TIMEOUT, free_port, run, until
+from tests.ports import free_port
+from tests.unit.api.nodes import TIMEOUT, run, until
 from zenwire import aio
 from zenwire.record import Recorder
 from zenwire.record.hole import NAME as HOLE

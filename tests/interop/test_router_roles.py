@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from datetime import timedelta
@@ -14,16 +15,9 @@ import pytest
 import zenoh
 import zenoh.ext
 
-from tests.interop.exchange import (
-    PATIENT,
-    ask_them,
-    free_datagram_port,
-    matching,
-    node_settings,
-    opened,
-    said,
-)
+from tests.interop.exchange import PATIENT, ask_them, matching, node_settings, opened, said
 from tests.interop.routers import Net, chain
+from tests.ports import free_port
 from tests.unit.api.nodes import run, until
 from tests.unit.api.reference import Taker
 from zenwire import aio
@@ -223,7 +217,7 @@ def test_peers_find_each_other_by_a_router() -> None:
 
 def test_it_is_found_by_scouting() -> None:
     async def main() -> None:
-        address = f"224.0.0.224:{free_datagram_port()}"
+        address = f"224.0.0.224:{free_port(socket.SOCK_DGRAM)}"
         multicast = {"multicast": {"enabled": True, "address": address, "interface": "lo"}}
         settings = node_settings("router", listen="tcp/127.0.0.1:0") | {"scouting": multicast}
         async with aio.open(aio.Config.from_dict(settings)) as router:

@@ -20,7 +20,8 @@ import pytest
 import zenoh
 import zenoh.ext
 
-from tests.unit.api.nodes import TIMEOUT, free_port
+from tests.ports import free_port
+from tests.unit.api.nodes import TIMEOUT
 from tests.unit.api.reference import reference
 from tests.unit.sync.places import until
 

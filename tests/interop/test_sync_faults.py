@@ -12,8 +12,9 @@ import pytest
 
 import zenwire
 from tests.interop.exchange import node_settings
+from tests.ports import free_port
 from tests.unit.api.reference import reference
-from tests.unit.sync.places import TIMEOUT, config, free_port, said, until
+from tests.unit.sync.places import TIMEOUT, config, said, until
 
 pytestmark = pytest.mark.interop
 

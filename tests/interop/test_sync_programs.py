@@ -17,8 +17,9 @@ import zenoh.ext
 
 import zenwire
 from tests.interop.exchange import PATIENT, node_settings
+from tests.ports import free_port
 from tests.unit.api.reference import router
-from tests.unit.sync.places import TIMEOUT, free_port, until
+from tests.unit.sync.places import TIMEOUT, until
 
 pytestmark = pytest.mark.interop
 

@@ -18,6 +18,7 @@ from typing import Any, Self
 import pytest
 import zenoh
 
+from tests.ports import free_port
 from zenwire.transport import (
     Accepted,
     Cause,
@@ -63,12 +64,6 @@ BLOCK = QoS.of(congestion_control=CongestionControl.BLOCK)
 
 def now() -> float:
     return time.monotonic()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def config(mode: str, auth: dict[str, Any] | None = None, **unicast: Any) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import enum
 import inspect
 import json
 import os
-import socket
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -14,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.ports import free_port
 from zenwire.api import handlers, values
 from zenwire.errors import ZError
 from zenwire.wire.data import Del, Put
@@ -337,8 +337,7 @@ def _config(zid: str, listen: list[str], connect: list[str]) -> Any:
 
 
 def test_samples_replies_links_and_transports_say_the_same() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        endpoint = f"tcp/127.0.0.1:{probe.getsockname()[1]}"
+    endpoint = f"tcp/127.0.0.1:{free_port()}"
     with (
         zenoh.open(_config("aa01", [endpoint], [])) as a,
         zenoh.open(_config("bb02", [], [endpoint])) as b,

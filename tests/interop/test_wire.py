@@ -15,6 +15,7 @@ from typing import Any, Self, TypeVar
 import pytest
 import zenoh
 
+from tests.ports import free_port
 from zenwire.wire import (
     LOW_LATENCY_PREFIX,
     STREAM_PREFIX,
@@ -117,12 +118,6 @@ def test_encoding_text_is_that_of_the_reference(text: str) -> None:
 
 
 # A node on a socket.
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager

@@ -37,7 +37,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from tests.interop.exchange import node_settings
-from tests.unit.api.nodes import free_port
+from tests.ports import free_port
 from zenwire.columns.samples import SAMPLES
 from zenwire.record.hole import NAME as HOLE
 from zenwire.spool import LOSSES, Spool

@@ -16,6 +16,7 @@ import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
+from tests.ports import free_port
 from tests.spark.conftest import CAPTURES
 from tests.spark.digests import digests
 
@@ -44,12 +45,6 @@ spark.stop()
 """
 
 
-def _free_port() -> int:
-    with socket.socket() as s:
-        s.bind((HOST, 0))
-        return int(s.getsockname()[1])
-
-
 def _wait_for(port: int) -> None:
     for _ in range(200):
         with socket.socket() as s:
@@ -69,7 +64,7 @@ def master(tmp_path: Path) -> Iterator[str]:
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_DAEMON_JAVA_OPTS": JAVA,
     }
-    port = _free_port()
+    port = free_port()
     url = f"spark://{HOST}:{port}"
     daemon = [str(home / "bin/spark-class"), "org.apache.spark.deploy"]
     commands = [

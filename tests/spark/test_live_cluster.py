@@ -15,7 +15,8 @@ from typing import Any
 import pyspark
 import pytest
 
-from tests.spark.test_cluster import HOST, JAVA, _free_port, _wait_for, master
+from tests.ports import free_port
+from tests.spark.test_cluster import HOST, JAVA, _wait_for, master
 from tests.spark.test_live_recorder import eventually, is_there
 from tests.spark.test_live_sink import Router
 
@@ -138,7 +139,7 @@ def test_the_live_pipeline_on_a_cluster(master: str, router: Router, tmp_path: P
 
 @contextmanager
 def connect_server(folder: Path) -> Iterator[str]:
-    home, port = Path(pyspark.__file__).parent, _free_port()
+    home, port = Path(pyspark.__file__).parent, free_port()
     settings = {
         "spark.connect.grpc.binding.address": HOST,
         "spark.connect.grpc.binding.port": str(port),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import CaseInsensitiveDict
 
+from tests.ports import free_port
 from tests.spark.test_live_spark import rich
 from tests.unit.spool.rows import samples
 from zenwire.spark.live.columns import COLUMNS, sample_rows, struct
@@ -151,9 +151,7 @@ class Router:
     """A router of the reference, and everything that it was sent."""
 
     def __init__(self) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.endpoint = f"tcp/127.0.0.1:{free.getsockname()[1]}"
+        self.endpoint = f"tcp/127.0.0.1:{free_port()}"
         config = zenoh.Config()
         for path, value in (
             ("mode", '"router"'),

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.unit.api.nodes import free_port
+from tests.ports import free_port
 from zenwire.spark import tables
 
 zenoh = pytest.importorskip("zenoh")

@@ -10,7 +10,8 @@ from typing import Any, Generic, TypeVar
 
 import zenoh
 
-from tests.unit.api.nodes import TIMEOUT, free_port
+from tests.ports import free_port
+from tests.unit.api.nodes import TIMEOUT
 
 T = TypeVar("T")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from tests.unit.api.nodes import TIMEOUT, free_port
+from tests.ports import free_port
+from tests.unit.api.nodes import TIMEOUT
 
 PROGRAM = """
 import asyncio, os, sys, warnings

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.api.nodes import config, free_port, run, until
+from tests.ports import free_port
+from tests.unit.api.nodes import config, run, until
 from zenwire import aio
 from zenwire.api.put_batch import Written
 from zenwire.errors import EncodeError, KeyExprError, SessionClosed, Undeclared

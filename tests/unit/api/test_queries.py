@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.unit.api.nodes import config, free_port, run, until
+from tests.ports import free_port
+from tests.unit.api.nodes import config, run, until
 from zenwire import aio
 from zenwire.api.replies import REPLY_BYTES
 

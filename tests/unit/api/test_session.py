@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.api.nodes import config, free_port, run, until
+from tests.ports import free_port
+from tests.unit.api.nodes import config, run, until
 from zenwire import aio
 from zenwire.node.neighbour import Waiting
 

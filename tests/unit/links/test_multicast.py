@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 import pytest
 
+from tests.ports import free_port
 from tests.unit.links.ends import TIMEOUT
 from zenwire.links import EndpointError, LinkError, Multicast, open_multicast, parse_endpoint
 from zenwire.links.interfaces import interfaces
@@ -14,12 +15,6 @@ from zenwire.wire.locator import Locator
 
 Found: TypeAlias = "asyncio.Queue[tuple[bytes, Locator]]"
 LOOPBACK = next(interface.name for interface in interfaces() if interface.loopback)
-
-
-def free_port() -> int:
-    with socket.socket(type=socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 async def member(where: str, ifaces: list[str] | None = None) -> tuple[Multicast, Found]:
@@ -43,7 +38,7 @@ def test_members_hear_each_other_and_can_answer_one(group: str) -> None:
     iface = with_ipv6() if "[" in group else LOOPBACK
 
     async def scenario() -> None:
-        where = f"udp/{group}:{free_port()}#iface={iface}"
+        where = f"udp/{group}:{free_port(socket.SOCK_DGRAM)}#iface={iface}"
         one, ones = await member(where)
         two, twos = await member(where)
         three, threes = await member(where)
@@ -70,7 +65,7 @@ def test_members_hear_each_other_and_can_answer_one(group: str) -> None:
 
 def test_other_groups_are_heard_only_when_joined() -> None:
     async def scenario() -> None:
-        port = free_port()
+        port = free_port(socket.SOCK_DGRAM)
         narrow, narrows = await member(f"udp/224.0.0.231:{port}#iface={LOOPBACK}")
         wide, wides = await member(f"udp/224.0.0.231:{port}#iface={LOOPBACK};join=224.0.0.232")
         other, _ = await member(f"udp/224.0.0.232:{port}#iface={LOOPBACK}")
@@ -88,7 +83,7 @@ def test_other_groups_are_heard_only_when_joined() -> None:
 
 def test_interfaces_by_name_address_or_all() -> None:
     async def scenario() -> None:
-        where = f"udp/224.0.0.224:{free_port()}"
+        where = f"udp/224.0.0.224:{free_port(socket.SOCK_DGRAM)}"
         by_address, _ = await member(where, ["127.0.0.1"])
         assert by_address.facts.interfaces == (LOOPBACK,)
         assert [str(source).rpartition(":")[0] for source in by_address.sources] == [
@@ -110,7 +105,9 @@ def test_interfaces_by_name_address_or_all() -> None:
 
 def test_ttl_and_size_are_bounded() -> None:
     async def scenario() -> None:
-        joined, _ = await member(f"udp/224.0.0.224:{free_port()}#iface={LOOPBACK};ttl=7")
+        joined, _ = await member(
+            f"udp/224.0.0.224:{free_port(socket.SOCK_DGRAM)}#iface={LOOPBACK};ttl=7"
+        )
         (datagrams,) = joined._speaks.values()
         assert datagrams._transport is not None
         sock = datagrams._transport.get_extra_info("socket")

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.api.nodes import config, free_port, run, until
+from tests.ports import free_port
+from tests.unit.api.nodes import config, run, until
 from zenwire import __version__, aio
 from zenwire.errors import ConfigError
 from zenwire.node.admin import space

@@ -7,7 +7,8 @@ import logging
 
 import pytest
 
-from tests.unit.api.nodes import config, free_port, run, until
+from tests.ports import free_port
+from tests.unit.api.nodes import config, run, until
 from tests.unit.plane.raw import Raw
 from zenwire import aio
 from zenwire.wire import encode

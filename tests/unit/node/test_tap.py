@@ -14,9 +14,11 @@ from typing import Any
 
 import pytest
 
+from tests.ports import free_port
+
 pytest.importorskip("numba")
 
-from tests.unit.api.nodes import config, free_port, run, until
+from tests.unit.api.nodes import config, run, until
 from tests.unit.node import nodes
 from zenwire import aio
 from zenwire.capture import BatchReader, RecordReader

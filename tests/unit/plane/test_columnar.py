@@ -11,13 +11,15 @@ from typing import Any
 
 import pytest
 
+from tests.ports import free_port
+
 pytest.importorskip("numba")
 pytest.importorskip("pyarrow")
 
 import pyarrow as pa
 
 import zenwire
-from tests.unit.api.nodes import config, free_port, run, until, within
+from tests.unit.api.nodes import config, run, until, within
 from zenwire import aio
 from zenwire.api.columnar import MAX_BYTES, ROWS_MAX
 from zenwire.columns.collect import BYTES_MAX, Collector

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from tests.ports import free_port
+
 pytest.importorskip("numba")
 pytest.importorskip("pyarrow")
 
-from tests.unit.api.nodes import config, free_port, run, until
+from tests.unit.api.nodes import config, run, until
 from tests.unit.plane.raw import Raw
 from tests.unit.plane.talk import Talk, stream_of
 from zenwire import aio

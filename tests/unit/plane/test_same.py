@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
+from tests.ports import free_port
+
 pytest.importorskip("numba")
 pytest.importorskip("pyarrow")
 
 import pyarrow as pa
 
-from tests.unit.api.nodes import config, free_port, run, until, within
+from tests.unit.api.nodes import config, run, until, within
 from tests.unit.plane.raw import Raw
 from tests.unit.plane.talk import Talk, stream_of
 from zenwire import aio

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import zenwire
-from tests.unit.api.nodes import TIMEOUT, config, free_port
+from tests.ports import free_port
+from tests.unit.api.nodes import TIMEOUT, config
 
-__all__ = ["TIMEOUT", "config", "free_port", "joined", "said", "until"]
+__all__ = ["TIMEOUT", "config", "joined", "said", "until"]
 
 
 def until(true: Callable[[], Any]) -> None:

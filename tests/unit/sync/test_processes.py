@@ -12,7 +12,8 @@ from contextlib import contextmanager
 import pytest
 
 import zenwire
-from tests.unit.sync.places import TIMEOUT, config, free_port, until
+from tests.ports import free_port
+from tests.unit.sync.places import TIMEOUT, config, until
 
 PREFIX = """
 import os, signal, sys, threading, time, zenwire

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.api.nodes import config, free_port, until, within
+from tests.ports import free_port
+from tests.unit.api.nodes import config, until, within
 from tests.unit.api.nodes import run as run_now
 from tests.unit.node.nodes import Lan, Taker, put, run
 from tests.unit.node.nodes import until as until_then
