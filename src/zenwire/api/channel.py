@@ -39,13 +39,13 @@ class Channel(Generic[T]):
 
     __slots__ = (
         "_bytes",
-        "_closed",
         "_items",
         "_lock",
         "_on_drop",
         "_size",
         "_waiting",
         "capacity",
+        "closed",
         "dropped",
         "max_bytes",
         "overflow",
@@ -76,7 +76,8 @@ class Channel(Generic[T]):
         self._bytes = 0
         """Of all that wait but the first."""
         self._items: deque[T] = deque()
-        self._closed = False
+        self.closed = False
+        """Nothing more comes."""
         self._waiting: list[Callable[[], None]] = []
         self._lock = threading.Lock()
 
@@ -87,9 +88,9 @@ class Channel(Generic[T]):
             waiting: list[Callable[[], None]] = []
             dropped: list[T] = []
             room = not items or self._has_room(item)
-            if not room and self.overflow == "drop_oldest" and not self._closed:
+            if not room and self.overflow == "drop_oldest" and not self.closed:
                 dropped, room = self._make_room(item), True
-            if room and not self._closed:
+            if room and not self.closed:
                 # Most are taken before another one comes, and need not be weighed.
                 if items and self._size is not None:
                     self._bytes += self._size(item)
@@ -116,7 +117,7 @@ class Channel(Generic[T]):
             waiting: list[Callable[[], None]] = []
             with self._lock:
                 there = self._items
-                fits = 0 if self._closed else max(self.capacity - len(there), 0)
+                fits = 0 if self.closed else max(self.capacity - len(there), 0)
                 there.extend(items[:fits])
                 if items and fits:
                     waiting, self._waiting = self._waiting, waiting
@@ -158,19 +159,15 @@ class Channel(Generic[T]):
     def close(self) -> None:
         """Nothing more comes."""
         with self._lock:
-            self._closed = True
+            self.closed = True
             waiting, self._waiting = self._waiting, []
         for wake in waiting:
             wake()
 
     @property
-    def closed(self) -> bool:
-        return self._closed
-
-    @property
     def over(self) -> bool:
         """Closed, and nothing is left to be read."""
-        return self._closed and not self._items
+        return self.closed and not self._items
 
     def __len__(self) -> int:
         return len(self._items)
@@ -183,7 +180,7 @@ class Channel(Generic[T]):
     async def recv(self) -> T:
         """The next item, when there is one. Raises ChannelClosed at the end."""
         # Most often there is nothing to wait for; if it is not so any more, that comes out below.
-        if self._items or self._closed:
+        if self._items or self.closed:
             item: T = self.take(None)
             if item is not NOTHING:
                 return item
@@ -227,7 +224,7 @@ class Channel(Generic[T]):
             raise StopAsyncIteration from None
 
     def __repr__(self) -> str:
-        state = "closed, " if self._closed else ""
+        state = "closed, " if self.closed else ""
         return f"Channel({state}{len(self)} of {self.capacity}, {self.dropped} dropped)"
 
     def take(self, wake: Callable[[], None] | None) -> Any:  # Any: an item, or NOTHING
@@ -235,7 +232,7 @@ class Channel(Generic[T]):
         with self._lock:
             if self._items:
                 return self._popleft()
-            if self._closed:
+            if self.closed:
                 raise ChannelClosed
             if wake is not None:
                 self._waiting.append(wake)

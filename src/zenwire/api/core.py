@@ -77,7 +77,8 @@ class Core:
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._pid = process.pid
-        self._over = False
+        self.over = False
+        """It was closed."""
         self._closing: asyncio.Future[None] | None = None
         self._pumps: set[asyncio.Task[None]] = set()
         self._calls = 0
@@ -87,25 +88,20 @@ class Core:
         return self.node.time()
 
     @property
-    def over(self) -> bool:
-        return self._over
-
-    @property
     def forked(self) -> bool:
         return process.pid != self._pid
 
     @property
     def alive(self) -> bool:
         """Whether there is anything that can still be done, by whoever may."""
-        return not (self._over or self.node.closed or process.pid != self._pid)
+        return not (self.over or self.node.closed or process.pid != self._pid)
 
-    @property
     def usable(self) -> bool:
         """Whether `check` would not raise."""
         return (
             process.pid == self._pid
             and _get_running_loop() is self._loop
-            and not (self._over or self.node.closed)
+            and not (self.over or self.node.closed)
         )
 
     def check(self, what: str) -> None:
@@ -118,7 +114,7 @@ class Core:
         """The same, for any thread: what it asks for is done in the loop."""
         if process.pid != self._pid:
             raise ForkedSession(what, self._pid)
-        if self._over or self.node.closed:
+        if self.over or self.node.closed:
             raise SessionClosed(what)
 
     def settle(self) -> list[Waiting] | None:
@@ -198,7 +194,7 @@ class Core:
             self.held.clear()
             await self._drained()
         finally:
-            self._over = True
+            self.over = True
             self.face.close()
             self.node.settle()
             try:

@@ -34,7 +34,7 @@ class Declared:
 
     def check(self, call: str) -> None:
         """Raise, if it is too late for a call, or this is not its loop."""
-        if not (self._declared and self._core.usable):
+        if not (self._declared and self._core.usable()):
             self._core.check(f"{self.WHAT}.{call}")
             raise Undeclared(self.WHAT, self._where)
 

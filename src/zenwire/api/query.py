@@ -133,7 +133,11 @@ class Query:
                 attachment=None if attachment is None else bytes_of(attachment),
                 payload=bytes_of(payload),
             )
-        return await self._answer("reply", key_expr, body)
+        # As ``_answer``, without a coroutine of its own: there is one for each query.
+        heard = self._say("reply", key_expr, body)
+        if not self._goes_with_the_end(body):
+            await self._sent()
+        return heard
 
     async def reply_del(
         self,
@@ -167,18 +171,22 @@ class Query:
 
     async def _answer(self, call: str, key: IntoKeyExpr | None, body: Put | Del | Err) -> bool:
         heard = self._say(call, key, body)
-        core = self._core
-        if self._answers == 1 and core.node.telling and _is_small(body):
-            # Mostly it is the only one, and goes out with the end of the query: see `_finish`.
-            return heard
-        waiting = core.settle()
-        if waiting is not None:
-            await core.room(waiting)
+        if not self._goes_with_the_end(body):
+            await self._sent()
         return heard
+
+    def _goes_with_the_end(self, body: Put | Del | Err) -> bool:
+        """Mostly it is the only answer, and goes out with the end of the query: see `_finish`."""
+        return self._answers == 1 and self._core.node.telling and _is_small(body)
+
+    async def _sent(self) -> None:
+        waiting = self._core.settle()
+        if waiting is not None:
+            await self._core.room(waiting)
 
     def _say(self, call: str, key: IntoKeyExpr | None, body: Put | Del | Err) -> bool:
         core = self._core
-        if not core.usable:
+        if not core.usable():
             core.check(f"query.{call}")
         if not self._open:
             raise ZError(

@@ -450,7 +450,7 @@ class Session:
         number of replies.
         """
         core = self._core
-        if not core.usable:
+        if not core.usable():
             core.check("get")
         how = asking(
             target,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from zenwire.links import LinkError, shown
@@ -12,30 +12,20 @@ from zenwire.node.carrier import Carrier
 from zenwire.node.filters.guarded import meet
 from zenwire.node.offers import allowed, facts_of, with_defaults
 from zenwire.node.seats import Connection, NotOpened, Seats
-from zenwire.node.stats import neighbour_stats, total
-from zenwire.transport import (
-    Cause,
-    Closed,
-    Event,
-    Opened,
-    Received,
-    ReceivedRun,
-    Stats,
-    Unicast,
-    Writable,
-)
+from zenwire.node.stats import Past, neighbour_stats
+from zenwire.transport import Closed, Event, Opened, Received, ReceivedRun, Unicast, Writable
 from zenwire.wire.values import CloseReason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from zenwire.links import Link, Listener
-    from zenwire.node.filters import Filtered
     from zenwire.node.neighbour import Neighbour, Waiting
     from zenwire.node.node import Node
     from zenwire.routing import Face
     from zenwire.transport import Session
     from zenwire.wire.locator import EndPoint, Locator
+    from zenwire.wire.network import NetworkMessage
     from zenwire.wire.values import ZenohId
 
 __all__ = ["CROSSING", "Adjacency"]
@@ -51,28 +41,24 @@ _GOODBYE: Final = 10.0
 
 
 class Adjacency:
-    """Makes links and sessions, and hands what they bring to the node.
-
-    ``endings`` and ``failures`` count, by a word, how sessions ended and how handshakes failed;
-    ``ended``, ``ended_dropped`` and ``ended_filtered`` add up the sessions that are over.
-    """
+    """Makes links and sessions, and hands what they bring to the node."""
 
     def __init__(self, node: Node) -> None:
         self.sessions = Seats(node.settings, node.random(32), node.random)
         self.listeners: list[Listener] = []
         self.neighbours: dict[Face, Neighbour] = {}
         self.on_neighbour: list[Callable[[Neighbour, bool], None]] = []
-        self.endings: Counter[str] = Counter()
-        self.failures: Counter[str] = Counter()
-        self.ended = Stats()
-        self.ended_dropped: Counter[Cause] = Counter()
-        self.ended_filtered: Counter[Filtered] = Counter()
         self._node = node
         self._allowed = allowed(node.config)
         self._carriers: dict[Carrier, None] = {}
         self._of_session: dict[Session | None, Neighbour] = {}
         self._opening: dict[Unicast, asyncio.Future[Neighbour]] = {}
         self._introducing: dict[Face, asyncio.Event] = {}
+
+    @cached_property
+    def past(self) -> Past:
+        """What there was before. Most nodes have lost nobody yet."""
+        return Past()
 
     # What a node asks.
 
@@ -180,7 +166,7 @@ class Adjacency:
         neighbour = self.neighbours.get(face)
         if neighbour is not None:
             _log.warning("closing the session with %s: %s", face.zid, why)
-            self.endings[reason.name.lower()] += 1
+            self.past.endings[reason.name.lower()] += 1
             neighbour.session.close(self._node.now, reason)
             neighbour.flush_soon()
             self._gone(neighbour)
@@ -243,12 +229,14 @@ class Adjacency:
         if self._introducing:
             self._introduce()
 
-    def _few(self, carrier: Carrier, event: Received, now: float) -> None:
+    def _few(
+        self, carrier: Carrier, messages: list[NetworkMessage], reliable: bool, now: float
+    ) -> None:
         """Few messages, of the kinds that come again and again: the same as ``_events``, sooner."""
         neighbour = self._of_session.get(carrier.machine.session)
         if neighbour is not None:
             node = self._node
-            node.hear(neighbour.face, event, now)
+            node.hear(neighbour.face, messages, reliable, now)
             pressure = node.settle(go_on=False)
             if pressure:
                 self._hold(carrier, pressure)
@@ -299,9 +287,9 @@ class Adjacency:
             # Whoever was expelled has been counted.
             if carrier.machine.session is None:
                 wordless = "timeout" if carrier.machine.late else "malformed"
-                self.failures[_how(event, wordless)] += 1
+                self.past.failures[_how(event, wordless)] += 1
             return
-        self.endings[_how(event, "malformed")] += 1
+        self.past.endings[_how(event, "malformed")] += 1
         _log.info("a link with %s is over: %s", neighbour.face.zid, event.text)
         for other in neighbour.carriers:
             if other is not carrier:
@@ -318,10 +306,7 @@ class Adjacency:
             return
         del self._of_session[neighbour.session]
         neighbour.give_up()
-        past = neighbour_stats(neighbour)
-        self.ended = total([self.ended, past.transport])
-        self.ended_dropped += past.dropped
-        self.ended_filtered += past.filtered
+        self.past.add(neighbour_stats(neighbour))
         self._node.ingress.pop(neighbour.face, None)
         self._node.tables.remove_face(neighbour.face)
         introducing = self._introducing.pop(neighbour.face, None)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from zenwire.node.neighbour import Waiting
     from zenwire.node.plane import Plane
     from zenwire.transport import Bursts
+    from zenwire.wire.network import NetworkMessage
 
 __all__ = ["Carrier"]
 
@@ -62,7 +63,7 @@ class Carrier(Writing):
         machine: Unicast,
         on_events: Callable[[Carrier, list[Event]], None],
         *,
-        on_few: Callable[[Carrier, Received, float], None],
+        on_few: Callable[[Carrier, list[NetworkMessage], bool, float], None],
         on_end: Callable[[Carrier], None],
         on_read: Callable[[], None] = lambda: None,
     ) -> None:
@@ -92,7 +93,8 @@ class Carrier(Writing):
         try:
             few = None if self._rest else machine.receive_few(data, now)
             if few is not None:
-                self._on_few(self, few, now)
+                messages, frame = few
+                self._on_few(self, messages, frame.reliable, now)
             elif not machine.expands or (len(data) <= _PIECE and not self._unread):
                 events = machine.receive(data, now)
                 if events:
@@ -111,7 +113,12 @@ class Carrier(Writing):
 
         They are the link's: when this returns, it uses their place for others.
         """
-        plane, size, stats = self.plane, len(data), self.machine.stats
+        plane, size = self.plane, len(data)
+        if fresh == size < _AT_LEAST and not self._patient and not (plane and plane.always):
+            # As most often.
+            self.received(bytes(data))
+            return size
+        stats = self.machine.stats
         before, done = stats.rx_messages, size
         if plane is None or (size < self._enough and not plane.always):
             if fresh < size:

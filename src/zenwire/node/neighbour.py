@@ -274,8 +274,12 @@ class Neighbour(Queue):
         if len(carriers) != 1 or self._waiting or isinstance(message, Packed):
             return super().send(message, reliable)
         # The same, as most often it is.
+        carrier = carriers[0]
         try:
-            result = carriers[0].send(message, reliable)
+            if carrier.flushing:
+                result = carrier.machine.send(message, self._time(), reliable=reliable)
+            else:
+                result = carrier.send(message, reliable)
         except EncodeError as e:
             result = self._unsent(e)
         # What a link drops, that link has counted.

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from zenwire.routing import Session
     from zenwire.transport import Received, Settings
     from zenwire.wire.locator import EndPoint, Locator
+    from zenwire.wire.network import NetworkMessage
 
 __all__ = ["Node"]
 
@@ -159,24 +160,24 @@ class Node(Settling):
                     return False
         return True
 
-    def hear(self, face: Face, event: Received, now: float) -> None:
+    def hear(self, face: Face, messages: list[NetworkMessage], reliable: bool, now: float) -> None:
         """Messages of a neighbour that cost little: no declarations and interests."""
         receive, timestamping = self.tables.receive, self.config.timestamping
         gate = self.ingress.get(face) if self.ingress else None
         if gate is None and not timestamping:
-            for said in event.messages:
-                receive(face, said, now, reliable=event.reliable)
+            for said in messages:
+                receive(face, said, now, reliable=reliable)
             return
-        for said in event.messages:
-            message = said if gate is None else gate(said, event.reliable, self.time())
+        for said in messages:
+            message = said if gate is None else gate(said, reliable, self.time())
             if message is None:
                 continue
             if timestamping and type(message) is Push:
                 stamped = self._stamped(message)
                 if stamped is not None:
-                    receive(face, stamped, now, reliable=event.reliable)
+                    receive(face, stamped, now, reliable=reliable)
                 continue
-            receive(face, message, now, reliable=event.reliable)
+            receive(face, message, now, reliable=reliable)
 
     def _stamped(self, push: Push) -> Push | None:
         """With a time, if it is a PUT; None for what is to be dropped for being of the future.

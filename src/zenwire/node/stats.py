@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
 from zenwire.transport import Cause, Stats
@@ -23,7 +23,17 @@ if TYPE_CHECKING:
     from zenwire.wire.locator import Locator
     from zenwire.wire.values import WhatAmI, ZenohId
 
-__all__ = ["GroupStats", "LinkStats", "ListenerStats", "NeighbourStats", "NodeStats", "stats_of"]
+__all__ = [
+    "GroupStats",
+    "LinkStats",
+    "ListenerStats",
+    "NeighbourStats",
+    "NodeStats",
+    "Past",
+    "neighbour_stats",
+    "stats_of",
+    "total",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +65,26 @@ class NeighbourStats:
     dropped: Counter[Cause]
     waiting: int
     filtered: Counter[Filtered]
+
+
+@dataclass(slots=True)
+class Past:
+    """What is over: ``endings`` and ``failures`` count, by a word, how sessions and handshakes ended.
+
+    The others add up what those sessions had counted.
+    """
+
+    endings: Counter[str] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
+    transport: Stats = field(default_factory=Stats)
+    dropped: Counter[Cause] = field(default_factory=Counter)
+    filtered: Counter[Filtered] = field(default_factory=Counter)
+
+    def add(self, session: NeighbourStats) -> None:
+        """One more is over."""
+        self.transport = total([self.transport, session.transport])
+        self.dropped += session.dropped
+        self.filtered += session.filtered
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,18 +144,19 @@ class NodeStats:
 
 def stats_of(node: Node) -> NodeStats:
     """What was counted so far. Nothing in it changes later."""
+    past = node.adjacency.past
     return NodeStats(
         neighbours=tuple(map(neighbour_stats, node.neighbours.values())),
         groups=tuple(map(_group, node.groups.values())),
         listeners=tuple(
             ListenerStats(one.endpoint.locator, copy.copy(one.counters)) for one in node.listeners
         ),
-        ended=total([node.adjacency.ended]),
-        ended_dropped=Counter(node.adjacency.ended_dropped),
-        ended_filtered=Counter(node.adjacency.ended_filtered),
+        ended=total([past.transport]),
+        ended_dropped=Counter(past.dropped),
+        ended_filtered=Counter(past.filtered),
         routing=copy.deepcopy(node.tables.counters),
-        endings=Counter(node.adjacency.endings),
-        failures=Counter(node.adjacency.failures),
+        endings=Counter(past.endings),
+        failures=Counter(past.failures),
         evicted=node.adjacency.sessions.evicted,
         late=node.late,
         scouting_malformed=0 if node.scouting is None else node.scouting.malformed,
@@ -166,7 +197,7 @@ def total(parts: Iterable[Stats]) -> Stats:
     """The sum, as an object of its own."""
     sums = Stats()
     for part in parts:
-        for field in fields(Stats):
+        for one in fields(Stats):
             # Numbers and Counters both add.
-            setattr(sums, field.name, getattr(sums, field.name) + getattr(part, field.name))
+            setattr(sums, one.name, getattr(sums, one.name) + getattr(part, one.name))
     return sums

@@ -14,7 +14,7 @@ from zenwire.errors import ZError
 from zenwire.keyexpr import intersects, validate
 from zenwire.routing.consolidation import Consolidation, parameter_names
 from zenwire.routing.faces import Face, Locality
-from zenwire.routing.outputs import QueryFinished, QueryReceived, ReplyReceived, query_of, reply_of
+from zenwire.routing.outputs import QueryReceived, ReplyReceived, finished_of, query_of, reply_of
 from zenwire.routing.pending import Branch, Pending
 from zenwire.routing.prepared import QUERY_TIMEOUT, Prepared
 from zenwire.wire.data import Del, Err, Put, Query, Reply
@@ -341,7 +341,7 @@ class Queries:
         self._state.events += pending.consolidation.end()
         if timed_out:
             self._state.emit(timeout_error(pending.request_id, pending.message.qos))
-        self._state.emit(QueryFinished(pending.request_id))
+        self._state.emit(finished_of(pending.request_id))
 
     def _abandon(self, pending: Pending) -> None:
         self._settle(pending)

@@ -19,9 +19,12 @@ from zenwire.wire.repeat import TOGETHER_MAX, KnownReader
 from zenwire.wire.transport import Close, Fragment, Frame, Join, KeepAlive, TransportOam
 from zenwire.wire.values import Priority, Resolution
 
-__all__ = ["BatchReader", "Inbox", "Lanes", "read_batch"]
+__all__ = ["BatchReader", "Few", "Inbox", "Lanes", "read_batch"]
 
 T = TypeVar("T")
+
+Few = tuple[list[NetworkMessage], Frame]
+"""Messages, and a FRAME that is like theirs: what `Received` has, of what comes again and again."""
 
 LESSON_MAX = 1 + TOGETHER_MAX
 """Messages of a batch that something is learnt of."""
@@ -89,7 +92,7 @@ class Inbox:
             reassembly.abort(self.stats, Cause.FRAGMENT_INTERRUPTED)
         return True
 
-    def few(self, data: bytes, batches: Spans) -> Received | None:
+    def few(self, data: bytes, batches: Spans) -> Few | None:
         """What batches amount to that say what others before said, but for what varies.
 
         None, and nothing is done, if one of them does not.
@@ -115,7 +118,7 @@ class Inbox:
         stats = self.stats
         stats.rx_frames += len(batches)
         stats.rx_messages += len(messages)
-        return Received(messages, last.frame.priority, last.frame.reliable)
+        return messages, last.frame
 
     def learn(self, content: bytes, messages: list[BatchMessage], found: list[Found]) -> None:
         """Of a batch that was read as these messages, and amounts to that."""
@@ -224,7 +227,8 @@ def read_batch(content: bytes, inbox: Inbox) -> tuple[list[Found], str | None]:
     """The reader that makes objects of all messages."""
     known = inbox.few(content, ((0, len(content)),))
     if known is not None:
-        return [known], None
+        few, frame = known
+        return [Received(few, frame.priority, frame.reliable)], None
     messages, fault = batch_messages(content)
     found: list[Found] = []
     run: list[NetworkMessage] | None = None

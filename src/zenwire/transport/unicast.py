@@ -10,7 +10,7 @@ from zenwire.transport.codec import bare_message, decode_handshake
 from zenwire.transport.events import Closed, Event, Opened, Peer, Received
 from zenwire.transport.framing import Framing, Unwrap
 from zenwire.transport.handshake import Acceptor, Connector, Outcome
-from zenwire.transport.inbox import BatchReader, Inbox, read_batch
+from zenwire.transport.inbox import BatchReader, Few, Inbox, read_batch
 from zenwire.transport.refused import RefusedError
 from zenwire.transport.sending import Sending
 from zenwire.transport.settings import LinkFacts, Role, Settings
@@ -103,7 +103,7 @@ class Unicast(Sending):
 
     # Input: bytes.
 
-    def receive_few(self, data: bytes, now: float) -> Received | None:
+    def receive_few(self, data: bytes, now: float) -> Few | None:
         """What came, if it is a few batches, mostly one, that are like others before.
 
         If it is not, None, and then it is for ``receive``.
@@ -117,13 +117,13 @@ class Unicast(Sending):
         ):
             return None
         batches = self._unwrap.few(data)
-        received = inbox.few(data, batches)
-        if received is not None:
+        few = inbox.few(data, batches)
+        if few is not None:
             stats = self.stats
             stats.rx_bytes += len(data)
             stats.rx_batches += len(batches)
             self._heard = now
-        return received
+        return few
 
     def receive(self, data: bytes, now: float) -> list[Event]:
         """Bytes came: a piece of a stream, cut anywhere, or one datagram."""

@@ -10,7 +10,8 @@ fact of the wire stands here. `zenwire.wire.rewrite` writes by what is known.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Final
 
 from zenwire.errors import DecodeError
 from zenwire.wire import kinds as k
@@ -191,7 +192,8 @@ def _repeats(message: Any) -> bool:
     return kind in (Request, ResponseFinal) or _put_in(message) is not None
 
 
-class Lane(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Lane:
     """Whose numbers FRAMEs have."""
 
     frame: Frame
@@ -199,7 +201,8 @@ class Lane(NamedTuple):
     tag: int
 
 
-class Known(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Known:
     """A message without what varies in it."""
 
     make: Callable[[Any, int, Timestamp | None, bytes], NetworkMessage]

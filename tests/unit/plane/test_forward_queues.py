@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from tests.ports import free_port
+
 pytest.importorskip("numba")
 pytest.importorskip("pyarrow")
 
-from tests.unit.api.nodes import config, free_port, run, until, within
+from tests.unit.api.nodes import config, run, until, within
 from tests.unit.plane.raw import Raw
 from tests.unit.plane.talk import stream_of
 from tests.unit.transport.pair import pair
@@ -82,7 +84,7 @@ def test_one_that_reads_nothing_is_closed_and_the_others_get_all() -> None:
                 await until(lambda: len(heard) == 18_000)
                 await within(said)
                 assert [int(one) for one in heard] == [*range(18_000)]
-                assert node.adjacency.endings["unresponsive"] == 1
+                assert node.adjacency.past.endings["unresponsive"] == 1
                 stats = node.stats()
                 # What it had not taken is counted, and nothing else.
                 assert sum(stats.dropped.values()) == sum(stats.ended_dropped.values()) > 0
@@ -119,7 +121,7 @@ def test_what_may_be_dropped_does_not_wait_for_one_that_reads_nothing() -> None:
             assert lost > 0
             # Each message is on its way, or counted; those of declarations go out too.
             assert sent + lost + sum(queued) >= 450 * 40
-            assert not node.adjacency.endings
+            assert not node.adjacency.past.endings
             never.writer.transport.abort()
             await source.close()
 

@@ -249,13 +249,14 @@ def one_put(sn: int, **frame: Any) -> bytes:
 
 
 def few(box: Inbox, *contents: bytes) -> Received | None:
-    """Batches that came together."""
+    """What batches that came together amount to, if it is known."""
     data, spans = b"", []
     for content in contents:
         start = len(data) + 2
         data += b"--" + content
         spans.append((start, len(data)))
-    return box.few(data, spans)
+    found = box.few(data, spans)
+    return found and Received(found[0], found[1].priority, found[1].reliable)
 
 
 def test_a_message_like_the_one_before_is_read_by_what_is_known() -> None:
