@@ -163,6 +163,8 @@ class Channel(Generic[T]):
             waiting, self._waiting = self._waiting, []
         for wake in waiting:
             wake()
+        # It leads to the session, which should not be kept by what may still be read here.
+        self.soon = None
 
     @property
     def over(self) -> bool:

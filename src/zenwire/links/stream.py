@@ -78,7 +78,7 @@ class StreamLink(Link, asyncio.BufferedProtocol):
     ) -> None:
         nowhere = _nowhere(endpoint.protocol)
         super().__init__(endpoint, nowhere, nowhere, _NOTHING)
-        self._attach = attach
+        self._attach: Attach | None = attach
         self._describe = describe
         self._receiver: Receiver | None = None
         self._many: Many | None = None
@@ -201,7 +201,9 @@ class StreamLink(Link, asyncio.BufferedProtocol):
 
     def ready(self) -> None:
         """The connection stands: find out who takes its bytes."""
-        self._receiver = receiver = self._attach(self)
+        attach, self._attach = self._attach, None
+        assert attach is not None
+        self._receiver = receiver = attach(self)
         if self.facts.streamed:
             self._many = getattr(receiver, "received_many", None)
         if not self.opened.done():
@@ -289,7 +291,8 @@ class StreamLink(Link, asyncio.BufferedProtocol):
             self._ending.cancel()
         # asyncio's transport must not be touched any more.
         self._transport = None
-        receiver, self._receiver = self._receiver, None
+        # Nor is anything kept that has this link: it is freed when nobody has it any more.
+        receiver, self._receiver, self._many = self._receiver, None, None
         if receiver is not None:
             receiver.closed(self._error)
         elif not self.opened.done():

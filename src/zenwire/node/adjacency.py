@@ -49,6 +49,7 @@ class Adjacency:
         self.neighbours: dict[Face, Neighbour] = {}
         self.on_neighbour: list[Callable[[Neighbour, bool], None]] = []
         self._node = node
+        self._over = False
         self._allowed = allowed(node.config)
         self._carriers: dict[Carrier, None] = {}
         self._of_session: dict[Session | None, Neighbour] = {}
@@ -64,7 +65,7 @@ class Adjacency:
 
     def check(self, endpoint: Locator) -> None:
         """Whether an endpoint may be used. Raises LinkError."""
-        if self._node.closed:
+        if self._over or self._node.closed:
             raise LinkError(shown(endpoint), "this node is closed")
         if endpoint.protocol not in self._allowed:
             names = ", ".join(sorted(self._allowed))
@@ -86,6 +87,8 @@ class Adjacency:
         made: list[Carrier] = []
 
         def attach(link: Link) -> Carrier:
+            # To get there may have taken longer than this node had.
+            self.check(endpoint)
             machine = self.sessions.connect(facts_of(link.facts, link.endpoint), node.now, expect)
             self._opening[machine] = asyncio.get_running_loop().create_future()
             carrier = self._carry(link, machine)
@@ -347,6 +350,12 @@ class Adjacency:
             await listener.close()
         for neighbour in list(self.neighbours.values()):
             self._gone(neighbour)
+        if not self.listeners and not self._carriers:
+            # Nothing comes any more. What has no way back to its node is freed as soon as nobody
+            # has that; the garbage collector would have much to look at, and later.
+            self._over = True
+            self._node.plane.let_go()
+            del self._node
 
     async def _moving(self, waited: Collection[asyncio.Future[Any]], grace: float) -> bool:
         """Whether all are done, before nothing moves in ``grace`` seconds, or it takes too long."""

@@ -276,6 +276,9 @@ class Node(Settling):
         for group in list(self.groups.values()):
             await group.close()
         await self.adjacency.close(grace)
+        # What programs still have may refer to this node; it need not refer to that.
+        self.receivers.clear()
+        self.row_receivers.clear()
         if self._timer is not None:
             self._timer.cancel()
 

@@ -180,6 +180,10 @@ class Plane:
         if self.always:
             load()
 
+    def let_go(self) -> None:
+        """Of its node: nothing is read any more."""
+        del self._node
+
     @property
     def tables(self) -> Any:
         return self._node.tables

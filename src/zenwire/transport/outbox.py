@@ -173,6 +173,7 @@ class Outbox(Queues):
         stats.tx_frames += 1
         stats.tx_messages += run.count
         to.run = Run(to, self._fits(to))
+        run.by = None
         run.parts[0] = stream_length(size, prefix) + head if prefix else head
         return run.before, run.parts, prefix + size
 
@@ -228,6 +229,7 @@ class Outbox(Queues):
     def _taken(self, run: Run) -> None:
         """A run goes out in the batch that is made."""
         to = run.lane
+        run.by = None
         priority = to.priority
         self._counters.advance(to.at)
         self.queued -= 1

@@ -49,7 +49,7 @@ class Run:
         self.owner: Owner | None = None
         """Who adds messages that are counted already. ``settle`` ends that."""
         self.by: Owner | None = None
-        """Who has added something last, if it was one of those."""
+        """Who has added something last, if it was one of those, and it has not gone out."""
         self.room = left
         """What ``left`` was when there was nothing in it."""
 

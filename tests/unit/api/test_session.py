@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import threading
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -225,6 +227,40 @@ def test_exceptions_of_callbacks_are_told(
     run(main())
     assert [str(error) for error in errors] == ["one", "two"]
     assert sum("fail raised RuntimeError" in record.message for record in caplog.records) == 2
+
+
+def test_a_closed_session_is_freed_without_the_garbage_collector() -> None:
+    async def use(session: aio.Session) -> None:
+        publisher = await session.declare_publisher("freed")
+        async with session.declare_subscriber("freed") as samples:
+            for _ in range(3):
+                await publisher.put("x")
+                await session.put("freed", b"x")
+            await samples.recv()
+        async with session.declare_queryable("freed") as queries:
+            replies = session.get("freed")
+            with await queries.recv() as query:
+                await query.reply("freed", "y")
+            assert [str(reply.ok.payload) async for reply in replies if reply.ok] == ["y"]
+        await session.liveliness().declare_token("freed/token")
+
+    async def main() -> None:
+        port = free_port()
+        async with aio.open(config("router", listen=port)):
+            session = await aio.open(config("client", connect=port))
+            await use(session)
+            node = weakref.ref(session.core.node)
+            await session.close()
+            del session
+            await asyncio.sleep(0)
+            assert node() is None
+
+    gc.collect()
+    gc.disable()
+    try:
+        run(main())
+    finally:
+        gc.enable()
 
 
 def test_closing_lets_callbacks_finish_and_calls_drop() -> None:
