@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
+from weakref import WeakKeyDictionary
 
 from zenwire.errors import ConfigError, ConfigProblem, ZError
 from zenwire.links import PROTOCOLS, Facts, priorities_of, reliability_of
@@ -21,13 +21,14 @@ from zenwire.transport import (
     read_public_keys,
 )
 from zenwire.wire.locator import EndPoint, pairs
-from zenwire.wire.values import Priority, Resolution, ZenohId
+from zenwire.wire.values import Priority, Resolution
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from zenwire.node.config import Effective
     from zenwire.wire.locator import Locator
+    from zenwire.wire.values import ZenohId
 
 __all__ = [
     "Together",
@@ -52,6 +53,8 @@ _BUFFERS = ("so_sndbuf", "so_rcvbuf")
 _SIZES = attrgetter(*(field.name for field in dataclasses.fields(QueueSize)))
 _NO_AUTH = Auth()
 _ALL = frozenset(PROTOCOLS)
+_OFFERED: WeakKeyDictionary[Effective, Settings] = WeakKeyDictionary()
+"""By their configuration, the settings of a node; those of others differ in their ids alone."""
 
 
 class Together:
@@ -76,16 +79,14 @@ class Together:
 
 def transport_settings(config: Effective, zid: ZenohId) -> Settings:
     """What this node offers to others. Raises ConfigError for all files that cannot be read."""
-    known = _without_files(config)
-    return _settings(config, zid, *_known(config)) if known is None else known.of_node(zid)
-
-
-@lru_cache(16)
-def _without_files(config: Effective) -> Settings | None:
-    """For any node of this configuration; None if there are files, which may change."""
+    same = _OFFERED.get(config)
+    if same is not None:
+        return same.of_node(zid)
     if config.settings.transport.auth != _NO_AUTH:
-        return None
-    return _settings(config, ZenohId(b"\1"), None, None, None)
+        # There may be files, and these may change.
+        return _settings(config, zid, *_known(config))
+    made = _OFFERED[config] = _settings(config, zid, None, None, None)
+    return made
 
 
 def _settings(

@@ -143,7 +143,7 @@ class EffectiveScouting:
     gossip: EffectiveGossip
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Effective:
     """What holds. Everything that does not depend on the mode is in ``settings`` as it stands.
 
