@@ -12,9 +12,10 @@ from zenwire.capture import kernels as k
 from zenwire.capture.packets import Packets
 from zenwire.capture.runs import Saved
 from zenwire.errors import DecodeError
-from zenwire.wire import decode
+from zenwire.wire import decode, encode
 from zenwire.wire.batch import expand_batch, walk, walk_low_latency
 from zenwire.wire.scouting import Hello, Scout
+from zenwire.wire.specialise import Z_FLAG
 from zenwire.wire.transport import VERSION, InitAck, InitSyn, Join, OpenAck, OpenSyn
 
 __all__ = ["Datagrams", "FlowFault", "Held"]
@@ -315,13 +316,18 @@ class Datagrams:
 
 
 def _is_scouting(data: bytes) -> bool:
-    """A SCOUT or HELLO of this version that fills the datagram."""
+    """A SCOUT or HELLO of this version that fills the datagram.
+
+    The id in an INIT may be read as extensions of a SCOUT, to the last byte. But it has flags that
+    a SCOUT does not have.
+    """
     if len(data) < 3 or data[1] != VERSION:
         return False
     try:
-        return isinstance(decode(data, "scouting"), Scout | Hello)
+        message = decode(data, "scouting")
     except DecodeError:
         return False
+    return isinstance(message, Scout | Hello) and encode(message)[0] | Z_FLAG == data[0] | Z_FLAG
 
 
 def _is_join(data: bytes) -> bool:

@@ -6,6 +6,7 @@ import gzip
 import random
 import struct
 from pathlib import Path
+from typing import Any
 
 import lz4.frame
 import pyarrow as pa
@@ -16,6 +17,10 @@ from tests.recorded import CAPTURES
 from tests.unit.capture import writer as w
 from zenwire.capture import read_capture, table
 from zenwire.errors import CaptureError
+from zenwire.wire import decode, encode
+from zenwire.wire.scouting import Scout
+from zenwire.wire.transport import InitAck, InitSyn, OpenSyn
+from zenwire.wire.values import Resolution, WhatAmI, ZenohId
 
 NAMES = [path.stem for path in CAPTURES]
 BY_NAME = dict(zip(NAMES, CAPTURES, strict=True))
@@ -294,6 +299,34 @@ def test_scouting_is_recognised(tmp_path: Path) -> None:
     found = w.read_bytes(tmp_path, w.pcap(packets))
     rows = [row for rows in found.batches.values() for row in rows]
     assert [(row["bytes"], row["scouting"]) for row in rows] == [(scout, True), (hello, True)]
+
+
+@pytest.mark.parametrize(
+    "zid", ["c0136934e507aaeb9d7e013dc871b99a", "c513d551a5c1800e1b089ce697e12d2a"]
+)
+def test_a_session_is_not_taken_for_scouting(zid: str, tmp_path: Path) -> None:
+    """With these ids, an INIT is a SCOUT with extensions, if its flags are not looked at."""
+    ends: dict[str, Any] = {
+        "version": 9,
+        "resolution": Resolution(),
+        "batch_size": 65_487,
+        "qos": True,
+        "patch": 1,
+    }
+    one, other = ZenohId(bytes.fromhex(zid)), ZenohId(b"\1")
+    syn = encode(InitSyn(zid=one, whatami=WhatAmI.CLIENT, **ends))
+    assert isinstance(decode(syn, "scouting"), Scout)
+    ack = encode(InitAck(zid=other, whatami=WhatAmI.ROUTER, cookie=b"cookie", **ends))
+    opened = encode(OpenSyn(lease=10_000, initial_sn=7, cookie=b"cookie"))
+    packets = [
+        w.Packet(1, w.ethernet(w.ip4(17, b"aaaa", b"bbbb", w.udp(40000, 7447, syn)))),
+        w.Packet(2, w.ethernet(w.ip4(17, b"bbbb", b"aaaa", w.udp(7447, 40000, ack)))),
+        w.Packet(3, w.ethernet(w.ip4(17, b"aaaa", b"bbbb", w.udp(40000, 7447, opened)))),
+    ]
+    found = w.read_bytes(tmp_path, w.pcap(packets))
+    rows = [row for rows in found.batches.values() for row in rows]
+    assert {row["bytes"] for row in rows} == {syn, ack, opened}
+    assert not any(row["scouting"] for row in rows)
 
 
 def test_the_schema_has_types_that_spark_takes() -> None:
