@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Generic, TypeVar, overload
 
 from zenwire.api import ext as aio
@@ -72,7 +73,8 @@ class AdvancedPublisher(Matcher):
         raw = payload_of(payload)
         self._inner.check_alive("put")
         check(timestamp=timestamp, timestamp_instrumentation=timestamp_instrumentation)
-        call = self._inner.put(
+        call = partial(
+            self._inner.put,
             raw,
             encoding=encoding_of(encoding),
             attachment=None if attachment is None else payload_of(attachment),
@@ -91,7 +93,8 @@ class AdvancedPublisher(Matcher):
         """Publish that the key has no value any more."""
         self._inner.check_alive("delete")
         check(timestamp=timestamp, timestamp_instrumentation=timestamp_instrumentation)
-        call = self._inner.delete(
+        call = partial(
+            self._inner.delete,
             attachment=None if attachment is None else payload_of(attachment),
             timestamp=timestamp,
             timestamp_instrumentation=timestamp_instrumentation,

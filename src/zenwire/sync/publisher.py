@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from zenwire.api import publisher as aio
@@ -95,7 +96,8 @@ class Publisher(Matcher):
             timestamp_instrumentation=timestamp_instrumentation,
             source_info=source_info,
         )
-        call = inner.put(
+        call = partial(
+            inner.put,
             raw,
             encoding=encoding_of(encoding),
             attachment=None if attachment is None else payload_of(attachment),
@@ -132,7 +134,8 @@ class Publisher(Matcher):
             timestamp_instrumentation=timestamp_instrumentation,
             source_info=source_info,
         )
-        call = self._inner.delete(
+        call = partial(
+            self._inner.delete,
             attachment=None if attachment is None else payload_of(attachment),
             timestamp=timestamp,
             timestamp_instrumentation=timestamp_instrumentation,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self
 
@@ -108,7 +109,8 @@ class Query:
         """
         key, raw = self._key("reply", key_expr), payload_of(payload)
         check(timestamp=timestamp)
-        call = self._inner.reply(
+        call = partial(
+            self._inner.reply,
             key,
             raw,
             encoding=encoding_of(encoding),
@@ -131,13 +133,14 @@ class Query:
         key = self._key("reply_del", key_expr)
         check(timestamp=timestamp)
         raw = None if attachment is None else payload_of(attachment)
-        self._send(self._inner.reply_del(key, attachment=raw, timestamp=timestamp))
+        self._send(partial(self._inner.reply_del, key, attachment=raw, timestamp=timestamp))
 
     def reply_err(self, payload: IntoZBytes, *, encoding: Encoding | str | None = None) -> None:
         """Answer that there is no answer, and why. As `reply` otherwise."""
         self._check("reply_err")
         raw = payload_of(payload)
-        self._send(self._inner.reply_err(raw, encoding=encoding_of(encoding)), len(raw))
+        call = partial(self._inner.reply_err, raw, encoding=encoding_of(encoding))
+        self._send(call, len(raw))
 
     def _check(self, call: str) -> None:
         self._access.check(f"query.{call}")
@@ -157,7 +160,7 @@ class Query:
             )
         return key
 
-    def _send(self, call: Coroutine[Any, Any, Any], size: int = 0) -> None:
+    def _send(self, call: Callable[[], Coroutine[Any, Any, Any]], size: int = 0) -> None:
         self._access.lane(None).send(call, size)
 
     def drop(self) -> None:
@@ -166,13 +169,13 @@ class Query:
             self._open = False
             if self._access.usable:
                 # After the replies, and it must not wait where they do not.
-                self._send(_drop(self._inner))
+                self._send(partial(_drop, self._inner))
 
     def fail(self, error: BaseException | str) -> None:
         """End it with an error that says what failed."""
         if self._open and self._access.usable:
             self._open = False
-            self._send(_fail(self._inner, error))
+            self._send(partial(_fail, self._inner, error))
 
     def __enter__(self) -> Self:
         return self

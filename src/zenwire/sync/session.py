@@ -201,7 +201,8 @@ class Session(Asking):
             reliability=reliability,
             express=express,
         )
-        call = self._inner.put(
+        call = partial(
+            self._inner.put,
             key_expr_of(key_expr),
             raw,
             encoding=encoding_of(encoding),
@@ -281,7 +282,8 @@ class Session(Asking):
             reliability=reliability,
             express=express,
         )
-        call = self._inner.delete(
+        call = partial(
+            self._inner.delete,
             key_expr_of(key_expr),
             congestion_control=congestion_control,
             priority=priority,

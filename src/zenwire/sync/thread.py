@@ -164,15 +164,14 @@ class Lane:
         self._used = 0
         self._waiting: list[Any] = []
 
-    def send(self, call: Coroutine[Any, Any, Any], size: int = 0) -> None:
-        """Let the loop do it. Waits while too much is under way, but never in the loop."""
+    def send(self, call: Callable[[], Coroutine[Any, Any, Any]], size: int = 0) -> None:
+        """Let the loop do it. Waits while too much is under way, but never in the loop.
+
+        It is the loop that calls: a coroutine would be left behind if Ctrl-C came meanwhile.
+        """
         units = 1 + size // _UNIT
         if self._used >= LANE and not self._loop.here:
-            try:
-                self._room()
-            except BaseException:
-                call.close()
-                raise
+            self._room()
         with self._lock:
             self._used += units
         self._loop.post(partial(self._loop.begin, call, partial(self._left, units)))
@@ -390,17 +389,18 @@ class Loop:
         else:
             self._start_task(goes_on(call, waits), outcome)
 
-    def begin(self, call: Coroutine[Any, Any, Any], left: Callable[[], None]) -> None:
+    def begin(self, call: Callable[[], Coroutine[Any, Any, Any]], left: Callable[[], None]) -> None:
         """Do what nobody waits for, then call ``left``; no task, if it need not wait."""
+        begun = call()
         try:
-            waits = call.send(None)
+            waits = begun.send(None)
         except StopIteration:
             left()
         except Exception as e:  # noqa: BLE001 # nobody else would know
             left()
             _lost(e)
         else:
-            task = self._loop.create_task(goes_on(call, waits))
+            task = self._loop.create_task(goes_on(begun, waits))
             self._tasks.add(task)
             task.add_done_callback(partial(self._finished, left))
 

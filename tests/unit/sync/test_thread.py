@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -49,7 +51,7 @@ def test_the_order_is_that_of_the_calls(loop: Loop) -> None:
         said.append(number)
 
     for number in range(1000):
-        lane.send(say(number))
+        lane.send(partial(say, number))
     loop.run(say(1000))
     assert said == list(range(1001))
 
@@ -64,7 +66,7 @@ def test_a_lane_that_is_full_makes_wait(loop: Loop) -> None:
 
     def fill() -> None:
         for number in range(LANE * 2):
-            lane.send(stuck())
+            lane.send(stuck)
             sent.append(number)
 
     thread = threading.Thread(target=fill)
@@ -76,13 +78,40 @@ def test_a_lane_that_is_full_makes_wait(loop: Loop) -> None:
     async def free() -> None:
         done.set()
 
-    other.send(free())
+    other.send(free)
     assert done.wait(TIMEOUT)
     loop.call(lambda: None)
     assert len(sent) == LANE
     loop.call(gate.set)
     thread.join(TIMEOUT)
     assert len(sent) == LANE * 2
+
+
+def test_ctrl_c_leaves_no_coroutine_that_the_loop_did_not_get(
+    loop: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+
+    async def nothing() -> None:
+        """Is done at once."""
+
+    def call() -> Coroutine[Any, Any, None]:
+        made.append(1)
+        return nothing()
+
+    def interrupted(_call: object) -> None:
+        raise KeyboardInterrupt
+
+    lane = Lane(loop)
+    with monkeypatch.context() as patched:
+        patched.setattr(loop, "post", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            lane.send(call)
+    loop.call(lambda: None)
+    assert not made
+    lane.send(call)
+    loop.call(lambda: None)
+    assert made
 
 
 def test_large_payloads_fill_a_lane_sooner(loop: Loop) -> None:
@@ -95,7 +124,7 @@ def test_large_payloads_fill_a_lane_sooner(loop: Loop) -> None:
 
     def fill() -> None:
         for number in range(20):
-            lane.send(stuck(), 1 << 20)
+            lane.send(stuck, 1 << 20)
             sent.append(number)
 
     thread = threading.Thread(target=fill)
@@ -135,8 +164,8 @@ def test_what_nobody_waits_for_is_told_when_it_fails(
         raise ValueError("told")
 
     with caplog.at_level(logging.ERROR, logger="zenwire"):
-        lane.send(fails(later=False))
-        lane.send(fails(later=True))
+        lane.send(partial(fails, later=False))
+        lane.send(partial(fails, later=True))
         until(lambda: caplog.text.count("ValueError: told") == 2)
 
 
