@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from zenwire import process
 from zenwire.errors import ForkedSession, SessionClosed
-from zenwire.sync.thread import Lane
+from zenwire.sync.lanes import Lane
 
 if TYPE_CHECKING:
     from zenwire.api.session import Session

@@ -17,8 +17,8 @@ from zenwire.api.values import (
     TimestampInstrumentation,
 )
 from zenwire.sync.checks import check, encoding_of, payload_of
+from zenwire.sync.lanes import BURST, SMALL, Burst
 from zenwire.sync.matching import Matcher
-from zenwire.sync.thread import BURST, SMALL, Burst
 
 if TYPE_CHECKING:
     from zenwire.api.put_batch import IntoTable, Written

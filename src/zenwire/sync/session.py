@@ -34,11 +34,11 @@ from zenwire.sync.checks import check, encoding_of, payload_of
 from zenwire.sync.declared import Declared
 from zenwire.sync.handler import Handler, Reading
 from zenwire.sync.info import SessionInfo
+from zenwire.sync.lanes import BURST, SMALL, Burst
 from zenwire.sync.liveliness import Liveliness
 from zenwire.sync.publisher import Publisher
 from zenwire.sync.query import Query, Queryable
 from zenwire.sync.subscriber import Subscriber
-from zenwire.sync.thread import BURST, SMALL, Burst
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
