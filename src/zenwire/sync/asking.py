@@ -192,15 +192,17 @@ class Asking:
             priority=priority,
             allowed_destination=allowed_destination,
         )
-        call = self._inner.declare_querier(
-            key_expr,
-            target=target,
-            consolidation=consolidation,
-            accept_replies=accept_replies,
-            timeout=timeout,
-            congestion_control=congestion_control,
-            priority=priority,
-            express=express,
-            allowed_destination=allowed_destination,
+        inner = self.loop.run(
+            lambda: self._inner.declare_querier(
+                key_expr,
+                target=target,
+                consolidation=consolidation,
+                accept_replies=accept_replies,
+                timeout=timeout,
+                congestion_control=congestion_control,
+                priority=priority,
+                express=express,
+                allowed_destination=allowed_destination,
+            )
         )
-        return Querier(cast("Session", self), self.loop.run(call))
+        return Querier(cast("Session", self), inner)

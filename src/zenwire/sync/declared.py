@@ -42,7 +42,7 @@ class Declared:
         A callback takes what waits for it, and is not called any more then.
         """
         session, strand = self._session, self._strand
-        session.loop.run(self._inner.undeclare())
+        session.loop.run(self._inner.undeclare)
         self._declared = False
         if strand is not None:
             strand.close(0 if session.loop.here else GRACE)

@@ -144,8 +144,8 @@ class AdvancedSubscriber(Entity, Receiving[Sample], Generic[H]):
     def sample_miss_listener(self, handler: IntoHandler[Miss] = None) -> SampleMissListener[Any]:
         """Be told of samples that were lost, of publishers that number them."""
         reading = Reading(handler)
-        call = self._inner.sample_miss_listener(reading.into)
-        return SampleMissListener(self._session, self._session.loop.run(call), reading)
+        inner = self._session.loop.run(lambda: self._inner.sample_miss_listener(reading.into))
+        return SampleMissListener(self._session, inner, reading)
 
     @overload
     def detect_publishers(
@@ -167,8 +167,10 @@ class AdvancedSubscriber(Entity, Receiving[Sample], Generic[H]):
         ``history``: also of those that are there.
         """
         reading = Reading(handler)
-        call = self._inner.detect_publishers(reading.into, history=history)
-        return Subscriber(self._session, self._session.loop.run(call), reading)
+        inner = self._session.loop.run(
+            lambda: self._inner.detect_publishers(reading.into, history=history)
+        )
+        return Subscriber(self._session, inner, reading)
 
 
 def _session_of(session: Session) -> Session:
@@ -201,20 +203,22 @@ def declare_advanced_publisher(
     A cache without numbers needs ``timestamping/enabled``.
     """
     own = _session_of(session)
-    call = aio.declare_advanced_publisher(
-        own.access.inner,
-        key_expr,
-        encoding=encoding,
-        congestion_control=congestion_control,
-        priority=priority,
-        express=express,
-        reliability=reliability,
-        allowed_destination=allowed_destination,
-        cache=cache,
-        sample_miss_detection=sample_miss_detection,
-        publisher_detection=publisher_detection,
+    inner = own.loop.run(
+        lambda: aio.declare_advanced_publisher(
+            own.access.inner,
+            key_expr,
+            encoding=encoding,
+            congestion_control=congestion_control,
+            priority=priority,
+            express=express,
+            reliability=reliability,
+            allowed_destination=allowed_destination,
+            cache=cache,
+            sample_miss_detection=sample_miss_detection,
+            publisher_detection=publisher_detection,
+        )
     )
-    return AdvancedPublisher(own, own.loop.run(call))
+    return AdvancedPublisher(own, inner)
 
 
 @overload
@@ -266,13 +270,15 @@ def declare_advanced_subscriber(
     publishers with a cache. ``subscriber_detection`` lets it be found.
     """
     own, reading = _session_of(session), Reading(handler)
-    call = aio.declare_advanced_subscriber(
-        own.access.inner,
-        key_expr,
-        reading.into,
-        allowed_origin=allowed_origin,
-        history=history,
-        recovery=recovery,
-        subscriber_detection=subscriber_detection,
+    inner = own.loop.run(
+        lambda: aio.declare_advanced_subscriber(
+            own.access.inner,
+            key_expr,
+            reading.into,
+            allowed_origin=allowed_origin,
+            history=history,
+            recovery=recovery,
+            subscriber_detection=subscriber_detection,
+        )
     )
-    return AdvancedSubscriber(own, own.loop.run(call), reading)
+    return AdvancedSubscriber(own, inner, reading)

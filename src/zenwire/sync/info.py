@@ -85,8 +85,10 @@ class SessionInfo:
     ) -> TransportEventsListener[Any]:
         """Be told of nodes that come and go; with ``history``, also of those there are."""
         reading = Reading(handler)
-        call = self._inner.declare_transport_events_listener(reading.into, history=history)
-        return TransportEventsListener(self._session, self._session.loop.run(call), reading)
+        inner = self._session.loop.run(
+            lambda: self._inner.declare_transport_events_listener(reading.into, history=history)
+        )
+        return TransportEventsListener(self._session, inner, reading)
 
     @overload
     def declare_link_events_listener(
@@ -105,5 +107,7 @@ class SessionInfo:
     ) -> LinkEventsListener[Any]:
         """Be told of links that come and go; with ``history``, also of those there are."""
         reading = Reading(handler)
-        call = self._inner.declare_link_events_listener(reading.into, history=history)
-        return LinkEventsListener(self._session, self._session.loop.run(call), reading)
+        inner = self._session.loop.run(
+            lambda: self._inner.declare_link_events_listener(reading.into, history=history)
+        )
+        return LinkEventsListener(self._session, inner, reading)

@@ -33,7 +33,7 @@ class Liveliness:
 
     def declare_token(self, key_expr: IntoKeyExpr) -> LivelinessToken:
         """Make a key alive."""
-        token = self._session.loop.run(self._inner.declare_token(key_expr))
+        token = self._session.loop.run(lambda: self._inner.declare_token(key_expr))
         return LivelinessToken(self._session, token)
 
     @overload
@@ -64,8 +64,10 @@ class Liveliness:
         ``history``: also of those that are alive now.
         """
         reading = Reading(handler)
-        call = self._inner.declare_subscriber(key_expr, reading.into, history=history)
-        return Subscriber(self._session, self._session.loop.run(call), reading)
+        inner = self._session.loop.run(
+            lambda: self._inner.declare_subscriber(key_expr, reading.into, history=history)
+        )
+        return Subscriber(self._session, inner, reading)
 
     @overload
     def get(

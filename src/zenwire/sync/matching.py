@@ -41,7 +41,7 @@ class Matcher(Entity):
     ) -> MatchingListener[Any]:
         """Be told of changes; and at once, if there is somebody."""
         reading = Reading(handler)
-        inner = self._session.loop.run(self._inner.declare_matching_listener(reading.into))
+        inner = self._session.loop.run(lambda: self._inner.declare_matching_listener(reading.into))
         return MatchingListener(self._session, inner, reading)
 
 

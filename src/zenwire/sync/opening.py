@@ -35,8 +35,8 @@ def open(  # noqa: A001 # eclipse-zenoh's name
     the network.
     """
     loop = current()
-    opening = aio.open(config, timestamp_callback=timestamp_callback)
-    return Session(loop, loop.run(opening, task=True))
+    inner = loop.run(lambda: aio.open(config, timestamp_callback=timestamp_callback), task=True)
+    return Session(loop, inner)
 
 
 class Scout(Generic[H]):
@@ -57,7 +57,7 @@ class Scout(Generic[H]):
 
     def stop(self) -> None:
         """Look no further. Once more is no matter. Raises LinkError if looking has failed."""
-        self._loop.run(self._inner.stop(), task=True)
+        self._loop.run(self._inner.stop, task=True)
         if self._strand is not None:
             self._strand.close(GRACE)
 
@@ -129,5 +129,5 @@ def scout(
     Without ``what``, for nodes of all kinds.
     """
     loop, reading = current(), Reading(handler)
-    call = aio.scout(reading.into, what, config)
-    return Scout(loop, loop.run(call, task=True), reading)
+    inner = loop.run(lambda: aio.scout(reading.into, what, config), task=True)
+    return Scout(loop, inner, reading)

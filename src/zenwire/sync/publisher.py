@@ -117,7 +117,7 @@ class Publisher(Matcher):
         """
         inner = self._inner
         inner.check_alive("put_batch")
-        return self._loop.run(inner.put_batch(table, encoding=encoding_of(encoding)))
+        return self._loop.run(lambda: inner.put_batch(table, encoding=encoding_of(encoding)))
 
     def delete(
         self,

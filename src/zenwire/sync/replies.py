@@ -42,7 +42,7 @@ class CancellationToken(aio.CancellationToken):
         if loop.here:
             return
         # A task begins after what was asked of the loop before it was made.
-        loop.run(_nothing(), task=True)
+        loop.run(_nothing, task=True)
         for strand in list(self._strands):
             strand.close(None)
 
@@ -74,7 +74,7 @@ def asked(
     async def start() -> Replies:
         return await ask(into)
 
-    replies = session.loop.run(start())
+    replies = session.loop.run(start)
     found, strand = session.access.attach(reading, replies.handler, replies)
     if strand is not None and isinstance(token, CancellationToken):
         token.watch(strand)

@@ -106,7 +106,7 @@ class Session(Asking):
             if not strand.done.is_set():
                 # The second is for all of them.
                 grace = 0.0
-        self.loop.run(self._inner.close(), task=True)
+        self.loop.run(self._inner.close, task=True)
         self._closed = True
         self.loop.closers.pop(id(self._inner), None)
 
@@ -237,16 +237,17 @@ class Session(Asking):
         be. Needs the extra ``fast``.
         """
         self.access.check("put_batch")
-        call = self._inner.put_batch(
-            table,
-            encoding=encoding_of(encoding),
-            congestion_control=congestion_control,
-            priority=priority,
-            express=express,
-            allowed_destination=allowed_destination,
-            reliability=reliability,
+        return self.loop.run(
+            lambda: self._inner.put_batch(
+                table,
+                encoding=encoding_of(encoding),
+                congestion_control=congestion_control,
+                priority=priority,
+                express=express,
+                allowed_destination=allowed_destination,
+                reliability=reliability,
+            )
         )
-        return self.loop.run(call)
 
     def _begin(self, priority: Priority | None, burst: Burst | None) -> Burst:
         """The burst that values of a priority go to now."""
@@ -315,16 +316,18 @@ class Session(Asking):
             reliability=reliability,
             allowed_destination=allowed_destination,
         )
-        call = self._inner.declare_publisher(
-            key_expr,
-            encoding=encoding_of(encoding),
-            congestion_control=congestion_control,
-            priority=priority,
-            express=express,
-            reliability=reliability,
-            allowed_destination=allowed_destination,
+        inner = self.loop.run(
+            lambda: self._inner.declare_publisher(
+                key_expr,
+                encoding=encoding_of(encoding),
+                congestion_control=congestion_control,
+                priority=priority,
+                express=express,
+                reliability=reliability,
+                allowed_destination=allowed_destination,
+            )
         )
-        return Publisher(self, self.loop.run(call))
+        return Publisher(self, inner)
 
     # Receiving.
 
@@ -365,8 +368,12 @@ class Session(Asking):
         """
         check(allowed_origin=allowed_origin)
         reading = Reading(handler)
-        call = self._inner.declare_subscriber(key_expr, reading.into, allowed_origin=allowed_origin)
-        return Subscriber(self, self.loop.run(call), reading)
+        inner = self.loop.run(
+            lambda: self._inner.declare_subscriber(
+                key_expr, reading.into, allowed_origin=allowed_origin
+            )
+        )
+        return Subscriber(self, inner, reading)
 
     @overload
     def declare_queryable(
@@ -406,10 +413,12 @@ class Session(Asking):
         """Answer queries. ``complete``: it has all there is for its keys."""
         check(allowed_origin=allowed_origin)
         reading = Reading(handler, partial(Query, self.access), Query.fail)
-        call = self._inner.declare_queryable(
-            key_expr, reading.into, complete=complete, allowed_origin=allowed_origin
+        inner = self.loop.run(
+            lambda: self._inner.declare_queryable(
+                key_expr, reading.into, complete=complete, allowed_origin=allowed_origin
+            )
         )
-        return Queryable(self, self.loop.run(call), reading)
+        return Queryable(self, inner, reading)
 
     def liveliness(self) -> Liveliness:
         """Which keys are alive."""

@@ -125,25 +125,21 @@ class Loop:
         if self._over:
             raise ZError(f"{what}: the program ends, there is no network any more")
 
-    def run(self, call: Coroutine[Any, Any, T], *, task: bool = False) -> T:
+    def run(self, call: Callable[[], Coroutine[Any, Any, T]], *, task: bool = False) -> T:
         """Do it there, and wait for what comes of it. Ctrl-C cancels it.
 
+        Made there as well: here Ctrl-C could leave a coroutine that nobody has yet.
         ``task``: it must run in a task from the start, as what has timeouts in it.
         """
         if self.here:
-            if not task:
-                return _at_once(call)
-            call.close()
-            raise ZError(_WOULD_WAIT)
-        try:
-            self.check("this call")
-        except ZError:
-            call.close()
-            raise
+            if task:
+                raise ZError(_WOULD_WAIT)
+            return _at_once(call())
+        self.check("this call")
         outcome: _Outcome[T] = _Outcome()
         start = self._start_task if task else self._start
-        self.post(partial(start, call, outcome))
         try:
+            self.post(partial(start, call, outcome))
             return outcome.wait()
         except KeyboardInterrupt:
             self.post(outcome.abandon)
@@ -151,7 +147,7 @@ class Loop:
 
     def call(self, call: Callable[[], T]) -> T:
         """Call there, and wait for the result."""
-        return self.run(_called(call))
+        return self.run(partial(_called, call))
 
     def post(self, call: Callable[[], None]) -> None:
         """Call there, after all that was asked before."""
@@ -233,19 +229,24 @@ class Loop:
         self._tasks.add(task)
         task.add_done_callback(partial(self._finished, None))
 
-    def _start_task(self, call: Coroutine[Any, Any, T], outcome: _Outcome[T]) -> None:
-        outcome.task = self._loop.create_task(call)
-        outcome.task.add_done_callback(outcome.finish)
-
-    def _start(self, call: Coroutine[Any, Any, T], outcome: _Outcome[T]) -> None:
+    def _start_task(self, call: Callable[[], Coroutine[Any, Any, T]], outcome: _Outcome[T]) -> None:
         try:
-            waits = call.send(None)
+            outcome.task = self._loop.create_task(call())
+        except BaseException as e:  # noqa: BLE001 # who waits gets it
+            outcome.fail(e)
+        else:
+            outcome.task.add_done_callback(outcome.finish)
+
+    def _start(self, call: Callable[[], Coroutine[Any, Any, T]], outcome: _Outcome[T]) -> None:
+        try:
+            begun = call()
+            waits = begun.send(None)
         except StopIteration as e:
             outcome.set(e.value)
         except BaseException as e:  # noqa: BLE001 # who waits gets it
             outcome.fail(e)
         else:
-            self._start_task(goes_on(call, waits), outcome)
+            self._start_task(partial(goes_on, begun, waits), outcome)
 
     def begin(self, call: Callable[[], Coroutine[Any, Any, Any]], left: Callable[[], None]) -> None:
         """Do what nobody waits for, then call ``left``; no task, if it need not wait."""
@@ -290,7 +291,7 @@ class Loop:
         if self._over or process.pid != self.pid:
             return
         with contextlib.suppress(ZError):
-            self.run(self._close(), task=True)
+            self.run(self._close, task=True)
         self._over = True
         self._wake(self._loop.stop)
         self._thread.join(_TO_END)

@@ -119,7 +119,7 @@ def test_each_is_for_its_own_sessions() -> None:
         with pytest.raises(TypeError, match=r"there is zenwire\.aio\.ext"):
             ext.declare_advanced_subscriber(session.access.inner, "a")  # type: ignore[call-overload]
         with pytest.raises(TypeError, match=r"aio\.Session, not zenwire\.sync"):
-            session.loop.run(aio.ext.declare_advanced_subscriber(session, "a"))  # type: ignore[call-overload]
+            session.loop.run(lambda: aio.ext.declare_advanced_subscriber(session, "a"))  # type: ignore[call-overload]
         with pytest.raises(zenwire.ZError, match="neither numbers nor times"):
             ext.declare_advanced_publisher(session, "a", cache=ext.CacheConfig(1))
 

@@ -33,7 +33,7 @@ def test_the_order_is_that_of_the_calls(loop: Loop) -> None:
 
     for number in range(1000):
         lane.send(partial(say, number))
-    loop.run(say(1000))
+    loop.run(partial(say, 1000))
     assert said == list(range(1001))
 
 

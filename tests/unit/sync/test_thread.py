@@ -28,12 +28,12 @@ def test_results_and_errors_come_back(loop: Loop) -> None:
     async def fails() -> None:
         raise KeyError("here")
 
-    assert loop.run(waits()) == "zenwire"
-    assert loop.run(waits(), task=True) == "zenwire"
+    assert loop.run(waits) == "zenwire"
+    assert loop.run(waits, task=True) == "zenwire"
     assert loop.call(lambda: 3) == 3
     for task in (True, False):
         with pytest.raises(KeyError, match="here"):
-            loop.run(fails(), task=task)
+            loop.run(fails, task=task)
     assert not loop.here
     assert loop.call(lambda: loop.here)
 
@@ -48,8 +48,8 @@ def test_in_its_own_thread_nothing_waits(loop: Loop) -> None:
 
     def call() -> int:
         with pytest.raises(ZError, match="indirect"):
-            loop.run(never())
-        return loop.run(at_once())
+            loop.run(never)
+        return loop.run(at_once)
 
     assert loop.call(call) == 3
 
@@ -61,7 +61,7 @@ def test_after_the_end(loop: Loop) -> None:
     loop.stop()
     loop.stop()
     with pytest.raises(ZError, match="ends"):
-        loop.run(nothing())
+        loop.run(nothing)
     loop.later(nothing)
 
 
