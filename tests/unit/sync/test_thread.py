@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from typing import Any
 
 import pytest
 
@@ -28,12 +29,17 @@ def test_results_and_errors_come_back(loop: Loop) -> None:
     async def fails() -> None:
         raise KeyError("here")
 
+    def cannot_be_made() -> Coroutine[Any, Any, None]:
+        raise KeyError("there")
+
     assert loop.run(waits) == "zenwire"
     assert loop.run(waits, task=True) == "zenwire"
     assert loop.call(lambda: 3) == 3
     for task in (True, False):
         with pytest.raises(KeyError, match="here"):
             loop.run(fails, task=task)
+        with pytest.raises(KeyError, match="there"):
+            loop.run(cannot_be_made, task=task)
     assert not loop.here
     assert loop.call(lambda: loop.here)
 
