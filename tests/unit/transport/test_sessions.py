@@ -67,13 +67,18 @@ def test_a_second_link() -> None:
 
 
 @pytest.mark.parametrize(
-    "other", [{"qos": False}, {"patch": 0}, {"resolution": Resolution.of(8)}, {"peer": True}]
+    ("mode", "terms"),
+    [
+        (WhatAmI.CLIENT, {"qos": False}),
+        (WhatAmI.CLIENT, {"patch": 0}),
+        (WhatAmI.CLIENT, {"resolution": Resolution.of(8)}),
+        (WhatAmI.PEER, {}),
+    ],
 )
-def test_a_second_link_on_other_terms(other: dict[str, Any]) -> None:
+def test_a_second_link_on_other_terms(mode: WhatAmI, terms: dict[str, Any]) -> None:
     router = sessions("aa01")
     Pair(sessions("cc01", WhatAmI.CLIENT), router).open()
-    mode = WhatAmI.PEER if other.pop("peer", False) else WhatAmI.CLIENT
-    assert reason(Pair(sessions("cc01", mode, **other), router)) == CloseReason.INVALID
+    assert reason(Pair(sessions("cc01", mode, **terms), router)) == CloseReason.INVALID
 
 
 def test_too_many_sessions() -> None:
