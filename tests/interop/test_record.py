@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +191,22 @@ def test_a_router_that_restarts(tmp_path: Path) -> None:
     assert "session" in {row["kind"] for row in losses(spool)}
 
 
+def mcap_written(file: Path) -> list[bytes]:
+    """What has been written of "m/a" so far; its recorder may not have ended."""
+    from mcap.exceptions import EndOfFile
+    from mcap.records import Channel, Message
+    from mcap.stream_reader import StreamReader
+
+    found, topics = [], dict[int, str]()
+    with file.open("rb") as stream, suppress(EndOfFile):
+        for record in StreamReader(stream).records:
+            if isinstance(record, Channel):
+                topics[record.id] = record.topic
+            elif isinstance(record, Message) and topics[record.channel_id] == "m/a":
+                found.append(record.data)
+    return found
+
+
 def test_mcap(tmp_path: Path) -> None:
     reader = pytest.importorskip("mcap.reader")
     port = free_port()
@@ -203,7 +219,7 @@ def test_mcap(tmp_path: Path) -> None:
         wait(lambda: bool(publisher.matching_status.matching))
         for n in range(500):
             publisher.put(json.dumps({"n": n}), encoding="application/json")
-        time.sleep(0.5)
+        wait(lambda: len(mcap_written(file)) == 500)
         child.send_signal(signal.SIGTERM)
         child.communicate(timeout=TIMEOUT)
     with file.open("rb") as stream:

@@ -19,7 +19,16 @@ import zenoh
 import zenoh.ext
 
 from tests.interop.exchange import PATIENT, node_settings
-from tests.interop.test_record import BLOCK, losses, number, recording, rows, safe, wait
+from tests.interop.test_record import (
+    BLOCK,
+    losses,
+    mcap_written,
+    number,
+    recording,
+    rows,
+    safe,
+    wait,
+)
 from tests.ports import free_port
 from tests.unit.api.nodes import TIMEOUT, run, until
 from zenwire import aio
@@ -150,6 +159,7 @@ def test_a_spool_that_is_taken_away(tmp_path: Path) -> None:
         assert str(spool) in said
         assert "taken away" in said
         assert not spool.exists()
+        wait(lambda: not publisher.matching_status.matching)
         with recording(away, *options(where, "k/*")) as again:
             wait(lambda: bool(publisher.matching_status.matching))
             publisher.put((101).to_bytes(4, "little"))
@@ -335,12 +345,14 @@ def test_a_killed_recorder_of_mcap(tmp_path: Path) -> None:
             wait(lambda: file.stat().st_size > 3_000_000)
             child.kill()
             child.wait()
+            wait(lambda: not publisher.matching_status.matching)
         with file.open("ab") as torn:
             torn.write(b"\x06" + (10**6).to_bytes(8, "little") + b"half a chunk")
         with recording(file, *options(where, "m/*"), *more) as child:
             wait(lambda: bool(publisher.matching_status.matching))
-            publisher.put((3000).to_bytes(4, "little"))
-            time.sleep(0.5)
+            last = (3000).to_bytes(4, "little")
+            publisher.put(last)
+            wait(lambda: mcap_written(file) == [last])
             said = end(child)
     assert f"{file} was not closed by its recorder: it is {aside} now" in said
     assert mcap_messages(aside) == list(range(3000))
