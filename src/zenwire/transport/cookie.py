@@ -1,6 +1,7 @@
 """The cookie of InitAck: what an acceptor must know at OpenSyn, so that it need not remember it.
 
-Its content can be read by anyone, and changed by nobody without the key.
+Its content can be read by anyone, and changed by nobody without the key. The acceptor of a
+connection remembers the cookie's nonce only: a cookie is valid on the connection that issued it.
 """
 
 from __future__ import annotations
@@ -26,8 +27,12 @@ def seal(key: bytes, data: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Cookie:
-    """Who asked, when (in milliseconds of the acceptor's clock), and what was answered."""
+    """Who asked, when (in milliseconds of the acceptor's clock), and what was answered.
 
+    ``nonce`` binds the cookie to one connection.
+    """
+
+    nonce: bytes
     issued: int
     zid: ZenohId
     whatami: WhatAmI
@@ -37,6 +42,7 @@ class Cookie:
 
     def encode(self, key: bytes) -> bytes:
         w = Writer()
+        w.sized(self.nonce, COOKIE_MAX)
         w.z(self.issued)
         w.sized(self.zid.raw, COOKIE_MAX)
         w.u8(self.whatami)
@@ -56,6 +62,7 @@ class Cookie:
             raise RefusedError(CloseReason.INVALID, "the cookie is not ours")
         r = Reader(content)
         try:
+            nonce = r.take(r.length(COOKIE_MAX))
             issued, zid = r.z(), ZenohId(r.take(r.length(COOKIE_MAX)))
             whatami, resolution = WhatAmI(r.u8()), Resolution(r.u8())
             batch_size = r.u16()
@@ -65,4 +72,4 @@ class Cookie:
                 notes[name] = r.take(r.length(COOKIE_MAX))
         except (DecodeError, ValueError) as e:
             raise RefusedError(CloseReason.INVALID, f"the cookie is not ours: {e}") from None
-        return cls(issued, zid, whatami, resolution, batch_size, notes)
+        return cls(nonce, issued, zid, whatami, resolution, batch_size, notes)

@@ -1,11 +1,12 @@
 """INIT and OPEN, from both sides: what is sent, what is demanded, what is agreed.
 
-``Connector`` and ``Acceptor`` hold no state of the link (``states`` does); an Acceptor keeps
-nothing at all between InitAck and OpenSyn.
+``Connector`` and ``Acceptor`` hold no state of the link (``states`` does); between InitAck and
+OpenSyn an Acceptor keeps the nonce of its cookie and nothing else.
 """
 
 from __future__ import annotations
 
+import hmac
 from typing import Any
 
 from zenwire.transport import limits
@@ -112,7 +113,7 @@ class Connector:
 
 
 class Acceptor:
-    """The side that listened."""
+    """The side that listened. There is one for each connection."""
 
     def __init__(
         self,
@@ -127,6 +128,7 @@ class Acceptor:
         self._random = random
         self._key = key
         self._multilink_key = multilink_key
+        self._nonce = b""
 
     def _negotiation(self) -> Negotiation:
         def sealed(data: bytes) -> bytes:
@@ -142,7 +144,10 @@ class Acceptor:
         resolution = _lower(syn.resolution, settings.resolution)
         fields = _fields(AuthInitAck, [e.accept(n, syn) for e in ACCEPTING])
         issued = max(0, int(now * 1000))
-        cookie = Cookie(issued, syn.zid, syn.whatami, resolution, batch_size, n.notes)
+        # The seal proves that this process issued the cookie, not that it was for this connection:
+        # without the nonce a recorded login could be sent again on another one.
+        self._nonce = self._random(limits.COOKIE_NONCE)
+        cookie = Cookie(self._nonce, issued, syn.zid, syn.whatami, resolution, batch_size, n.notes)
         return InitAck(
             version=VERSION,
             zid=settings.zid,
@@ -157,6 +162,8 @@ class Acceptor:
         """The answer to OpenSyn, and what was agreed. Raises RefusedError."""
         settings, n = self._settings, self._negotiation()
         cookie = Cookie.decode(syn.cookie, self._key)
+        if not (self._nonce and hmac.compare_digest(cookie.nonce, self._nonce)):
+            raise RefusedError(CloseReason.INVALID, "the cookie was issued on another connection")
         if now * 1000 - cookie.issued > settings.accept_timeout * 1000:
             raise RefusedError(CloseReason.INVALID, "the cookie is too old")
         n.notes = cookie.notes

@@ -15,6 +15,7 @@ __all__ = [
     "BATCH_MIN",
     "COOKIE_KEY_MIN",
     "COOKIE_MAX",
+    "COOKIE_NONCE",
     "CREDENTIAL_MAX",
     "JOIN_INTERVAL",
     "KEEP_ALIVE",
@@ -77,6 +78,8 @@ MAX_LINKS: Final = 1
 COOKIE_KEY_MIN: Final = 16
 COOKIE_MAX: Final = 1_024
 """What a connector echoes; the reference's cookies have 33 to 113 bytes."""
+COOKIE_NONCE: Final = 16
+"""Bytes that bind a cookie to the connection on which it was issued."""
 CREDENTIAL_MAX: Final = 1_024
 """A user name or a password."""
 

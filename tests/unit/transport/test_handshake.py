@@ -227,18 +227,22 @@ def test_a_frame_right_after_open_ack() -> None:
 # The cookie.
 
 
-def test_the_acceptor_remembers_nothing() -> None:
-    """A second machine of the same node ends what the first began."""
+def test_a_cookie_is_valid_on_its_connection_only() -> None:
+    """Another machine of the same node does not end what the first began."""
     node = sessions("aa01", users={b"u": b"p"}, max_links=2)
     client = sessions("cc01", WhatAmI.CLIENT, credentials=Credentials(b"u", b"p"), max_links=2)
     connecting = client.connect(LinkFacts(), 0.0)
     first, second = node.accept(LinkFacts(), 0.0), node.accept(LinkFacts(), 0.0)
     assert first is not None
     assert second is not None
-    first.receive(connecting.pull(0.0), 0.0)
+    syn = connecting.pull(0.0)
+    first.receive(syn, 0.0)
+    second.receive(syn, 0.0)
     connecting.receive(first.pull(0.0), 0.0)
-    second.state = first.state
-    opened = only(Opened, second.receive(connecting.pull(0.0), 0.0))
+    proof = connecting.pull(0.0)
+    closed = only(Closed, second.receive(proof, 0.0))
+    assert closed.reason == CloseReason.INVALID
+    opened = only(Opened, first.receive(proof, 0.0))
     assert (opened.peer.user, opened.peer.multilink) == (b"u", True)
 
 
