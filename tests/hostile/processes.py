@@ -149,6 +149,7 @@ class RawSocket:
     def open(self, syn: dict[str, Any] | None = None, **fields: Any) -> Self:
         """Run the handshake of a connector; ``syn`` is for InitSyn, the rest for OpenSyn."""
         cookie = self.init(**syn or {}).cookie
-        self.send(OpenSyn(**{"lease": 10_000, "initial_sn": 0, "cookie": cookie} | fields))
+        chosen: dict[str, Any] = {"lease": 10_000, "initial_sn": 0, "cookie": cookie} | fields
+        self.send(OpenSyn(**chosen))
         self.expect(OpenAck)
         return self
