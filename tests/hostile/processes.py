@@ -54,13 +54,29 @@ class Router:
 
     def stats(self) -> dict[str, Any]:
         """Read the router's counters from its admin space."""
-        command = [sys.executable, "-m", "zenwire", "get", "--format", "jsonl", "-m", "client"]
+        value: dict[str, Any] = json.loads(self.admin("stats"))
+        return value
+
+    def sessions(self) -> dict[str, dict[str, Any]]:
+        """Read the counters of each session, by the id of its peer."""
+        text, found = self.admin("stats/session/*").decode(), {}
+        while text := text.lstrip():
+            one, end = json.JSONDecoder().raw_decode(text)
+            found[one["zid"]] = one
+            text = text[end:]
+        return found
+
+    def admin(self, key: str) -> bytes:
+        """Read a key of the router's admin space, with a client of its own."""
+        command = [sys.executable, "-m", "zenwire", "get", "--raw", "-m", "client"]
         command += ["-e", f"tcp/127.0.0.1:{self.port}", "--no-multicast-scouting"]
         done = subprocess.run(
-            [*command, "@/*/router/stats/node"], capture_output=True, timeout=TIMEOUT, check=True
+            [*command, "-s", f"@/*/router/{key}"],
+            capture_output=True,
+            timeout=TIMEOUT,
+            check=True,
         )
-        value: dict[str, Any] = json.loads(json.loads(done.stdout)["value"])
-        return value
+        return done.stdout
 
 
 @contextmanager

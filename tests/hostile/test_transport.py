@@ -221,7 +221,7 @@ def test_sixteen_unfinished_messages_share_one_budget() -> None:
                     both.b.machine.receive(frame_stream(encode(cut)), both.now)
 
     assert peak(run) < 1_500_000
-    assert both.b.machine.stats.dropped[Cause.FRAGMENT_TOO_LARGE] >= 8
+    assert both.b.machine.stats.dropped[Cause.FRAGMENT_EVICTED] >= 8
 
 
 def test_expansion_is_bounded_by_the_batch() -> None:

@@ -350,6 +350,7 @@ class Adjacency:
             await listener.close()
         for neighbour in list(self.neighbours.values()):
             self._gone(neighbour)
+        self.sessions.leave()
         if not self.listeners and not self._carriers:
             # Nothing comes any more. What has no way back to its node is freed as soon as nobody
             # has that; the garbage collector would have much to look at, and later.

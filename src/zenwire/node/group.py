@@ -49,7 +49,9 @@ class Group(Queue):
     def __init__(self, node: Node, endpoint: EndPoint, facts: Facts) -> None:
         settings = group_settings(node.config, node.settings)
         link = facts_of(facts, endpoint)
-        self.machine = Multicast(settings, link, node.now, node.random)
+        self.machine = Multicast(
+            settings, link, node.now, node.random, node.adjacency.sessions.budget
+        )
         super().__init__(self.machine, settings.wait_before_drop)
         self.endpoint = endpoint
         self.over = asyncio.Event()

@@ -123,6 +123,8 @@ def _settings(
         max_links=unicast.max_links,
         max_pending=unicast.accept_pending,
         max_message_size=transport.link.rx.max_message_size,
+        max_reassembly=transport.link.rx.max_reassembly,
+        reassembly_timeout=transport.link.rx.reassembly_timeout / 1000,
         queue_batches=_SIZES(tx.queue.size),
         open_timeout=unicast.open_timeout / 1000,
         accept_timeout=unicast.accept_timeout / 1000,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from zenwire.links import LinkError
+from zenwire.node.reassembly import join_budget
 from zenwire.transport import Role, Sessions, Unicast
 
 if TYPE_CHECKING:
@@ -41,10 +42,15 @@ class Seats(Sessions):
     """The sessions of a node. ``met`` says, of links that were dialled, who answered there."""
 
     def __init__(self, settings: Settings, key: bytes, random: Callable[[int], bytes]) -> None:
-        super().__init__(settings, key, random)
+        self._joined = join_budget(settings.reassembly_limit)
+        super().__init__(settings, key, random, self._joined)
         self.met: dict[Unicast, ZenohId] = {}
         self.evicted = 0
         """Handshakes that gave way to newer ones."""
+
+    def leave(self) -> None:
+        """Give up the part in the budget of the process."""
+        self._joined.leave(self.settings.reassembly_limit)
 
     def check(self, link: Unicast, zid: ZenohId, whatami: WhatAmI) -> None:
         self.met[link] = zid

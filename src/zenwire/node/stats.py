@@ -30,6 +30,7 @@ __all__ = [
     "NeighbourStats",
     "NodeStats",
     "Past",
+    "ReassemblyStats",
     "neighbour_stats",
     "stats_of",
     "total",
@@ -107,6 +108,18 @@ class ListenerStats:
 
 
 @dataclass(frozen=True, slots=True)
+class ReassemblyStats:
+    """Unfinished messages of the process: bytes held, bytes that may be, and number of messages.
+
+    Those that were dropped are in ``dropped``: ``FRAGMENT_EVICTED`` and ``FRAGMENT_EXPIRED``.
+    """
+
+    held: int
+    limit: int
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
 class NodeStats:
     """All of a node. ``ended`` adds up the sessions that are over.
 
@@ -125,6 +138,7 @@ class NodeStats:
     endings: Counter[str]
     failures: Counter[str]
     evicted: int
+    reassembly: ReassemblyStats
     late: int
     scouting_malformed: int
     unanswered: int
@@ -144,7 +158,7 @@ class NodeStats:
 
 def stats_of(node: Node) -> NodeStats:
     """What was counted so far. Nothing in it changes later."""
-    past = node.adjacency.past
+    past, budget = node.adjacency.past, node.adjacency.sessions.budget
     return NodeStats(
         neighbours=tuple(map(neighbour_stats, node.neighbours.values())),
         groups=tuple(map(_group, node.groups.values())),
@@ -158,6 +172,7 @@ def stats_of(node: Node) -> NodeStats:
         endings=Counter(past.endings),
         failures=Counter(past.failures),
         evicted=node.adjacency.sessions.evicted,
+        reassembly=ReassemblyStats(budget.held, budget.limit, budget.unfinished),
         late=node.late,
         scouting_malformed=0 if node.scouting is None else node.scouting.malformed,
         unanswered=0 if node.scouting is None else node.scouting.unanswered,

@@ -19,6 +19,8 @@ does not go back, in seconds; randomness is a function from a number to that man
     ``pull`` gives nothing more, the link can go.
 
 - ``Session``: the links to one peer. ``send`` chooses the link.
+- ``ReassemblyBudget``: the memory of unfinished messages, which several nodes of a process may share.
+  Its owner calls ``sweep(now)`` every second or so while there are any.
 - ``Multicast``: a group of nodes on one link; the same calls, but ``receive`` is told the source.
 
 The pieces can be used without the machines: ``framing.Unwrap`` (stream to batches), ``inbox.Inbox``
@@ -27,6 +29,7 @@ scans whole batches takes the place of ``inbox.read_batch`` (``Unicast.reader``)
 scans many of them at once is asked by ``Unicast.receive_many`` (``Unicast.bursts``).
 """
 
+from zenwire.transport.budget import ReassemblyBudget
 from zenwire.transport.bursts import Bursts
 from zenwire.transport.events import (
     ACCEPTED,
@@ -77,6 +80,7 @@ __all__ = [
     "Peer",
     "PrivateKey",
     "PublicKey",
+    "ReassemblyBudget",
     "Received",
     "ReceivedRun",
     "Result",

@@ -1,20 +1,11 @@
-"""Fragments to messages: one unfinished message per lane, within a budget for all."""
+"""Fragments to messages: one unfinished message per lane, within the share of its session."""
 
 from __future__ import annotations
 
+from zenwire.transport.budget import Share
 from zenwire.transport.stats import Cause, Stats
 
-__all__ = ["Budget", "Reassembly"]
-
-
-class Budget:
-    """What the unfinished messages of a session may hold: each, and all together."""
-
-    __slots__ = ("left", "message_max")
-
-    def __init__(self, message_max: int, total: int) -> None:
-        self.message_max = message_max
-        self.left = total
+__all__ = ["Reassembly"]
 
 
 class Reassembly:
@@ -24,10 +15,11 @@ class Reassembly:
     any fragment starts one, unless it may be the rest of a message that was given up.
     """
 
-    __slots__ = ("_budget", "_marked", "_next", "_parts", "_skipping")
+    __slots__ = ("_marked", "_next", "_parts", "_share", "_skipping", "_stats")
 
-    def __init__(self, budget: Budget, marked: bool) -> None:
-        self._budget = budget
+    def __init__(self, share: Share, marked: bool) -> None:
+        self._share = share
+        self._stats: Stats | None = None
         self._marked = marked
         # A bytearray, not a list of parts: a million fragments of one byte are a megabyte.
         self._parts: bytearray | None = None
@@ -37,6 +29,11 @@ class Reassembly:
     @property
     def unfinished(self) -> bool:
         return self._parts is not None
+
+    @property
+    def held(self) -> int:
+        """Bytes that are charged to the share."""
+        return 0 if self._parts is None else len(self._parts)
 
     def push(
         self,
@@ -68,30 +65,38 @@ class Reassembly:
                 self._skipping = more
                 return None
             self._parts = bytearray()
+            self._stats = stats
+            self._share.begin(self)
         return self._append(payload, sn, mask, stats, more)
 
     def _append(
         self, payload: bytes, sn: int, mask: int, stats: Stats, more: bool
     ) -> bytearray | None:
-        parts, budget = self._parts, self._budget
+        parts, share = self._parts, self._share
         assert parts is not None
         size = len(payload)
-        if len(parts) + size > budget.message_max or size > budget.left:
+        if len(parts) + size > share.message_max:
             self.abort(stats, Cause.FRAGMENT_TOO_LARGE, skip=more)
             return None
-        parts += payload
-        if more:
-            budget.left -= size
+        if not more:
+            share.end(self)
+            self._parts = None
+            parts += payload
+            return parts
+        if share.reserve(self, size):
+            parts += payload
             self._next = sn + 1 & mask
-            return None
-        budget.left += len(parts) - size
-        self._parts = None
-        return parts
+        return None
 
     def abort(self, stats: Stats, cause: Cause, *, skip: bool = False) -> None:
         """Forget what is there; ``skip``: and what follows, up to the end of the message."""
         if self._parts is not None:
-            self._budget.left += len(self._parts)
+            self._share.end(self)
             self._parts = None
             stats.dropped[cause] += 1
         self._skipping = skip
+
+    def evict(self, cause: Cause) -> None:
+        """See `Unfinished`. Counted by the link on which the message began."""
+        assert self._stats is not None
+        self.abort(self._stats, cause, skip=True)

@@ -7,7 +7,9 @@ from typing import Final
 
 from zenwire.errors import DecodeError, Fault
 from zenwire.transport import limits
+from zenwire.transport.budget import Share
 from zenwire.transport.settings import LinkFacts
+from zenwire.transport.stats import Cause, Stats
 from zenwire.wire.batch import (
     LOW_LATENCY_PREFIX,
     STREAM_PREFIX,
@@ -81,14 +83,57 @@ class Framing:
 class Unwrap:
     """What came over a link, as contents of batches.
 
-    Not more is kept than was received, and no more of it than one batch.
+    Not more is kept than was received, and no more of it than one batch. A low-latency batch is a
+    message of any length: after ``charge``, the bytes of one that is larger than other batches are
+    charged to the share of the session.
     """
 
-    __slots__ = ("_kept", "framing")
+    __slots__ = ("_kept", "_share", "_skip", "_stats", "framing", "held")
 
     def __init__(self, framing: Framing) -> None:
         self.framing = framing
+        self.held = 0
+        """Bytes that are charged to the share."""
         self._kept = bytearray()
+        self._share: Share | None = None
+        self._stats: Stats | None = None
+        self._skip = 0
+
+    def charge(self, share: Share, stats: Stats) -> None:
+        """Charge long messages to a share, and count those that are evicted."""
+        self._share, self._stats = share, stats
+
+    def release(self) -> None:
+        """Drop an unfinished message: nothing more comes."""
+        if self.held:
+            self.evict(Cause.FRAGMENT_INTERRUPTED)
+        self._share = None
+
+    def evict(self, cause: Cause) -> None:
+        """See `Unfinished`."""
+        kept, prefix = self._kept, self.framing.prefix
+        assert self._share is not None
+        assert self._stats is not None
+        self._share.end(self)
+        self.held = 0
+        self._stats.dropped[cause] += 1
+        self._skip = prefix + int.from_bytes(kept[:prefix], "little") - len(kept)
+        kept.clear()
+
+    def _hold(self) -> None:
+        """Charge what is kept, if it is more than a batch of any other link."""
+        share, size = self._share, len(self._kept)
+        if share is None or size <= limits.BATCH_MAX:
+            return
+        if not self.held:
+            share.begin(self)
+        if share.reserve(self, size - self.held):
+            self.held = size
+
+    def _unhold(self) -> None:
+        if self.held and self._share is not None:
+            self._share.end(self)
+            self.held = 0
 
     def few(self, data: bytes) -> Spans:
         """Where contents start and end, if what came is a few whole batches; else nothing."""
@@ -133,11 +178,17 @@ class Unwrap:
                 raise DecodeError(Fault.LIMIT, 0, "batch", detail)
             yield framing.expand(data)
             return
+        if self._skip:
+            skipped = min(self._skip, len(data))
+            self._skip -= skipped
+            data = data[skipped:]
         kept = self._kept
         if kept:
             kept += data
             if not self._whole(kept):
+                self._hold()
                 return
+            self._unhold()
             data = bytes(kept)
             kept.clear()
         done = 0
@@ -153,6 +204,7 @@ class Unwrap:
                     break
         finally:
             self._kept += memoryview(data)[done:]
+            self._hold()
 
     def _whole(self, kept: bytearray) -> bool:
         """Whether there is a batch, or a fault, in what was kept: else it is not copied again."""

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import TypeVar, get_args
 
 from zenwire.errors import DecodeError
+from zenwire.transport.budget import Share
 from zenwire.transport.codec import batch_messages, whole_message
 from zenwire.transport.events import Received
-from zenwire.transport.fragments import Budget, Reassembly
+from zenwire.transport.fragments import Reassembly
 from zenwire.transport.framing import Spans
 from zenwire.transport.refused import MalformedError
 from zenwire.transport.sequence import LANES, Newest, lane
@@ -50,14 +51,14 @@ class Lanes:
     __slots__ = ("before", "counts_on", "ended", "mask", "newest", "qos", "reassembly")
 
     def __init__(
-        self, resolution: Resolution, first_sns: list[int], qos: bool, patch: int, budget: Budget
+        self, resolution: Resolution, first_sns: list[int], qos: bool, patch: int, share: Share
     ) -> None:
         self.mask = resolution.sn_modulus - 1
         self.qos = qos
         self.before = [first - 1 & self.mask for first in first_sns]
         """The newest numbers before there are any."""
         self.newest = _Used(lambda at: Newest(resolution, first_sns[at]))
-        self.reassembly = _Used(lambda _: Reassembly(budget, patch >= 1))
+        self.reassembly = _Used(lambda _: Reassembly(share, patch >= 1))
         self.ended = [False] * LANES
         """Where the newest number was that of the last piece of a message."""
         self.counts_on = False

@@ -30,6 +30,7 @@ __all__ = [
     "OPEN_TIMEOUT",
     "PEM_MAX",
     "QUEUE_BATCHES",
+    "REASSEMBLY_TIMEOUT",
     "RSA_BITS_MAX",
     "RSA_BITS_MIN",
     "RSA_EXPONENT_MAX",
@@ -46,8 +47,10 @@ MULTICAST_BATCH: Final = 8_192
 # Messages.
 MAX_MESSAGE_SIZE: Final = 2**30
 """A larger message is not sent, and not put together from fragments."""
-MAX_REASSEMBLY: Final = 2**30
-"""What all unfinished messages of a session may hold together."""
+MAX_REASSEMBLY: Final = 2**28
+"""What all unfinished messages of all sessions may hold together, or one message if it is larger."""
+REASSEMBLY_TIMEOUT: Final = 30.0
+"""An unfinished message that does not grow for this long is dropped."""
 
 # Queues and congestion.
 QUEUE_BATCHES: Final = 2

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from zenwire.errors import DecodeError
 from zenwire.transport import limits
+from zenwire.transport.budget import ReassemblyBudget
 from zenwire.transport.codec import QOS, encode, first_message
 from zenwire.transport.congestion import Congestion
 from zenwire.transport.events import (
@@ -26,7 +27,6 @@ from zenwire.transport.events import (
     Result,
     Writable,
 )
-from zenwire.transport.fragments import Budget
 from zenwire.transport.framing import Framing
 from zenwire.transport.inbox import BatchReader, Inbox, Lanes, read_batch
 from zenwire.transport.outbox import Outbox
@@ -61,9 +61,17 @@ class Multicast:
 
     ``qos`` and ``compression`` of the settings must be those of the whole group: nothing is
     negotiated. Nodes that differ in version, resolution, batch size or QoS are not heard.
+    ``budget`` is as for ``Sessions``.
     """
 
-    def __init__(self, settings: Settings, link: LinkFacts, now: float, random: Random) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        link: LinkFacts,
+        now: float,
+        random: Random,
+        budget: ReassemblyBudget | None = None,
+    ) -> None:
         self.stats = Stats()
         self.link = link
         self.reader: BatchReader = read_batch
@@ -84,7 +92,7 @@ class Multicast:
             batching=settings.batching,
         )
         self._congestion = Congestion(settings, self.stats, closes=False)
-        self._budget = Budget(settings.max_message_size, settings.max_reassembly)
+        self._budget = budget or ReassemblyBudget(settings.reassembly_limit)
         self._nodes: dict[Hashable, _Node] = {}
         self._events: list[Event] = []
         self._join_at = now
@@ -182,7 +190,8 @@ class Multicast:
             return
         mask = join.resolution.sn_modulus - 1
         first = [sn & mask for sn in _first_sns(join)]
-        lanes = Lanes(join.resolution, first, settings.qos, peer.patch, self._budget)
+        share = self._budget.share(settings.max_message_size, settings.reassembly_timeout)
+        lanes = Lanes(join.resolution, first, settings.qos, peer.patch, share)
         self._nodes[source] = _Node(peer, Inbox(lanes, self.stats), now)
         events.append(Joined(source, peer))
 
@@ -295,6 +304,8 @@ class Multicast:
             if lost := self._outbox.clear():
                 self.stats.dropped[Cause.LINK_LOST] += lost
             self._last_words = self._framing.wrap(encode(Close(reason=reason)))
+            for node in self._nodes.values():
+                node.inbox.lanes.release(self.stats)
             self._nodes.clear()
 
 

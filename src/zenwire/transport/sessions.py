@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from zenwire.errors import EncodeError
 from zenwire.transport import limits
+from zenwire.transport.budget import ReassemblyBudget
 from zenwire.transport.events import Dropped, Full, Peer, Result
-from zenwire.transport.fragments import Budget
 from zenwire.transport.handshake import Acceptor, Connector, Outcome
 from zenwire.transport.inbox import Lanes
 from zenwire.transport.packed import Packed
@@ -27,18 +27,15 @@ __all__ = ["Session", "Sessions"]
 class Session:
     """The links to one peer. They share the lanes, and each has a queue of its own."""
 
-    def __init__(self, settings: Settings, outcome: Outcome) -> None:
+    def __init__(self, settings: Settings, outcome: Outcome, budget: ReassemblyBudget) -> None:
         peer = outcome.peer
         self.peer = peer
         self.multilink = outcome.multilink
         self.links: list[Unicast] = []
         self.counters = Counters(peer.resolution, outcome.own_first_sn)
+        self.share = budget.share(settings.max_message_size, settings.reassembly_timeout)
         self.lanes = Lanes(
-            peer.resolution,
-            [outcome.first_sn] * LANES,
-            peer.qos,
-            peer.patch,
-            Budget(settings.max_message_size, settings.max_reassembly),
+            peer.resolution, [outcome.first_sn] * LANES, peer.qos, peer.patch, self.share
         )
 
     def link_for(self, priority: Priority, reliable: bool) -> Unicast | None:
@@ -101,13 +98,21 @@ class Sessions:
     """Makes the machines of links, and lets in whom it may.
 
     ``key`` is secret, and lives as long as cookies are to be valid. ``refused`` counts the
-    handshakes for which there was no place.
+    handshakes for which there was no place. ``budget`` may be shared with other nodes of the
+    process; without one, these sessions have their own.
     """
 
-    def __init__(self, settings: Settings, key: bytes, random: Random) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        key: bytes,
+        random: Random,
+        budget: ReassemblyBudget | None = None,
+    ) -> None:
         if len(key) < limits.COOKIE_KEY_MIN:
             raise EncodeError(f"a cookie key has at least {limits.COOKIE_KEY_MIN} bytes")
         self.settings = settings
+        self.budget = budget or ReassemblyBudget(settings.reassembly_limit)
         self.refused = 0
         self._key = key
         self._random = random
@@ -173,7 +178,7 @@ class Sessions:
                 raise RefusedError(
                     CloseReason.INVALID, f"there are {settings.max_sessions} sessions"
                 )
-            session = self._sessions[peer.zid] = Session(settings, outcome)
+            session = self._sessions[peer.zid] = Session(settings, outcome, self.budget)
         else:
             self._check_second(session, peer, outcome.multilink)
         session.links.append(link)
@@ -201,6 +206,7 @@ class Sessions:
         """A link is over. Whether its session is too, or there was none."""
         self._accepting.discard(link)
         self._dialling.pop(link, None)
+        link.release()
         session = link.session
         if session is None or link not in session.links:
             return True

@@ -82,7 +82,8 @@ class Settings:
     max_links: int = limits.MAX_LINKS
     max_pending: int = limits.MAX_PENDING
     max_message_size: int = limits.MAX_MESSAGE_SIZE
-    max_reassembly: int = limits.MAX_REASSEMBLY
+    max_reassembly: int | None = None
+    reassembly_timeout: float = limits.REASSEMBLY_TIMEOUT
     queue_batches: tuple[int, ...] = (limits.QUEUE_BATCHES,) * len(Priority)
     open_timeout: float = limits.OPEN_TIMEOUT
     accept_timeout: float = limits.ACCEPT_TIMEOUT
@@ -105,6 +106,13 @@ class Settings:
         made = object.__new__(Settings)
         made.__dict__.update(self.__dict__, zid=zid)
         return made
+
+    @property
+    def reassembly_limit(self) -> int:
+        """Bytes that unfinished messages may hold; by default enough for the largest message."""
+        if self.max_reassembly is not None:
+            return self.max_reassembly
+        return max(limits.MAX_REASSEMBLY, self.max_message_size)
 
     @property
     def lease_ms(self) -> int:

@@ -27,7 +27,11 @@ class Cause(Enum):
     FRAGMENT_GIVEN_UP = "fragment_given_up"
     """A message on which the sender gave up."""
     FRAGMENT_TOO_LARGE = "fragment_too_large"
-    """A message above ``max_message_size``, or no room in ``max_reassembly``."""
+    """A message above ``max_message_size``."""
+    FRAGMENT_EVICTED = "fragment_evicted"
+    """An unfinished message that gave way to others: no room in ``max_reassembly``."""
+    FRAGMENT_EXPIRED = "fragment_expired"
+    """An unfinished message that made no progress for ``reassembly_timeout``."""
     UNKNOWN_SOURCE = "unknown_source"
     """A batch of a multicast node that has not joined, or differs from us."""
 

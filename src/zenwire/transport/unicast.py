@@ -256,8 +256,14 @@ class Unicast(Sending):
         self._begin(peer, session.counters)
         if not peer.lowlatency:
             self._inbox = Inbox(session.lanes, self.stats)
+        elif framing.stream:
+            self._unwrap.charge(session.share, self.stats)
         self._ends = None
         events.append(Opened(peer, session))
+
+    def release(self) -> None:
+        """Drop an unfinished low-latency message: its link is over."""
+        self._unwrap.release()
 
     # Time.
 

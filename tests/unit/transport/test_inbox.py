@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from zenwire.transport.budget import ReassemblyBudget
 from zenwire.transport.events import Received
-from zenwire.transport.fragments import Budget
 from zenwire.transport.inbox import Inbox, Lanes, read_batch
 from zenwire.transport.refused import MalformedError
 from zenwire.transport.sequence import LANES
@@ -21,7 +21,7 @@ DATA, LOW = Priority.DATA, Priority.DATA_LOW
 
 
 def inbox(*, patch: int = 1, qos: bool = True, message: int = 100, total: int = 150) -> Inbox:
-    lanes = Lanes(Resolution.of(8), [0] * LANES, qos, patch, Budget(message, total))
+    lanes = Lanes(Resolution.of(8), [0] * LANES, qos, patch, ReassemblyBudget(total).share(message))
     return Inbox(lanes, Stats())
 
 
@@ -138,7 +138,7 @@ def test_the_sender_gives_up() -> None:
     assert fragment(box, 1, b"", drop=True) is None
     assert fragment(box, 2, b"n", first=True, more=False) == b"n"
     assert box.stats.dropped == {Cause.FRAGMENT_GIVEN_UP: 1}
-    assert box.lanes.reassembly[0]._budget.left == 150
+    assert box.lanes.reassembly[0]._share.budget.left == 150
 
 
 def test_a_message_that_does_not_start_is_counted_once() -> None:
@@ -168,19 +168,25 @@ def test_a_message_may_not_be_too_large() -> None:
     assert box.stats.dropped == {Cause.FRAGMENT_TOO_LARGE: 1}
     assert fragment(box, 3, bytes(10), first=True, more=False) == bytes(10)
     assert fragment(box, 4, bytes(11), first=True, more=False) is None
-    assert box.lanes.reassembly[0]._budget.left == 100
+    assert box.lanes.reassembly[0]._share.budget.left == 100
 
 
 def test_all_unfinished_messages_share_a_budget() -> None:
     box = inbox(message=100, total=150)
     fragment(box, 0, bytes(90), first=True)
     fragment(box, 0, bytes(60), first=True, priority=LOW)
-    assert fragment(box, 1, b"x", priority=LOW, more=False) is None
-    assert fragment(box, 1, b"", more=False) == bytes(90)
-    assert box.lanes.reassembly[0]._budget.left == 150
+    assert fragment(box, 1, b"x", priority=LOW) is None
+    # The largest gave way, and the rest of it is discarded.
+    assert box.stats.dropped == {Cause.FRAGMENT_EVICTED: 1}
+    assert fragment(box, 1, b"x") is None
+    assert fragment(box, 2, b"x", more=False) is None
+    assert fragment(box, 2, b"y", priority=LOW, more=False) == bytes(60) + b"xy"
+    assert fragment(box, 3, bytes(90), first=True, more=False) == bytes(90)
+    assert box.stats.dropped == {Cause.FRAGMENT_EVICTED: 1}
+    assert box.lanes.reassembly[0]._share.budget.left == 150
     fragment(box, 2, bytes(60), first=True)
     box.lanes.release(box.stats)
-    assert box.lanes.reassembly[0]._budget.left == 150
+    assert box.lanes.reassembly[0]._share.budget.left == 150
 
 
 # Batches.

@@ -67,6 +67,7 @@ def node_stats(node: Node, asked: Asked) -> Iterator[Reply]:
         "endings": dict(stats.endings),
         "failures": dict(stats.failures),
         "evicted": stats.evicted,
+        "reassembly": dataclasses.asdict(stats.reassembly),
         "late": stats.late,
         "admin_refused": dict(node.admin.refused) if node.admin is not None else {},
         "tap": None if node.tap is None else dataclasses.asdict(node.tap.counted),

@@ -110,6 +110,7 @@ def metrics_of(
                     where_to = {"src_locator": link.src, "dst_locator": link.dst}
                     page.value(_number(link.transport, field), **of_session, **where_to)
     _losses(page, node)
+    _reassembly(page, node)
     if per_link:
         _queues(page, node)
     if per_key and node.key_stats:
@@ -140,6 +141,16 @@ def _losses(page: Page, node: Node) -> None:
             page.value(count, reason=name)
     for name, count in routing.violations.items():
         page.value(count, reason="violation", text=name)
+
+
+def _reassembly(page: Page, node: Node) -> None:
+    told = stats_of(node).reassembly
+    page.metric("reassembly_bytes", "gauge", "Bytes of unfinished messages in this process")
+    page.value(told.held)
+    page.metric("reassembly_limit_bytes", "gauge", "Bytes that unfinished messages may hold")
+    page.value(told.limit)
+    page.metric("reassembly_messages", "gauge", "Unfinished messages in this process")
+    page.value(told.messages)
 
 
 def _queues(page: Page, node: Node) -> None:

@@ -42,6 +42,7 @@ __all__ = [
     "number_of",
     "option",
     "options_of",
+    "own",
     "required",
     "section",
     "settings",
@@ -289,13 +290,15 @@ def _object(node: Node, path: str, problems: Problems) -> dict[str, Json]:
 class Option:
     """What a field of a section carries beside its type and default.
 
-    ``shown``: whether it appears when its section is written. ``addressed``: whether a path goes
+    ``shown``: whether it appears when its section is written; ``own``: only if it is not the
+    default, since zenoh does not know it and would refuse it. ``addressed``: whether a path goes
     on inside of it, as it does for sections of the tree but not for objects in arrays.
     """
 
     kind: Kind[Any]
     shown: bool = True
     addressed: bool = False
+    own: bool = False
 
 
 _OPTION: Final = "option"
@@ -307,6 +310,11 @@ def option(kind: Kind[T], *, default: T, shown: bool = True) -> Any:
     if isinstance(default, dict):
         return dataclasses.field(default_factory=default.copy, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
+
+
+def own(kind: Kind[T], *, default: T) -> Any:
+    """A field of a section that zenoh does not have."""
+    return dataclasses.field(default=default, metadata={_OPTION: Option(kind, own=True)})
 
 
 def computed(kind: Kind[T], *, factory: Callable[[], T]) -> Any:
@@ -328,7 +336,7 @@ def section(*, factory: type[T], addressed: bool = True) -> Any:
 @dataclass_transform(
     frozen_default=True,
     kw_only_default=True,
-    field_specifiers=(option, computed, required, section),
+    field_specifiers=(option, own, computed, required, section),
 )
 def settings(cls: type[T]) -> type[T]:
     """Make a section of a class: frozen, slotted, by keywords only."""
@@ -385,10 +393,12 @@ class Section(Generic[T]):
         return made
 
     def plain(self, value: Any) -> Json:
-        options = options_of(self.type).items()
-        return {
-            name: known.kind.plain(getattr(value, name)) for name, known in options if known.shown
-        }
+        made: dict[str, Json] = {}
+        for field in dataclasses.fields(cast(Any, self.type)):
+            known, set_to = field.metadata[_OPTION], getattr(value, field.name)
+            if known.shown and not (known.own and set_to == field.default):
+                made[field.name] = known.kind.plain(set_to)
+        return made
 
 
 def _is_required(field: dataclasses.Field[Any]) -> bool:

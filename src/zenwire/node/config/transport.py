@@ -21,6 +21,7 @@ from zenwire.node.config.kinds import (
     Nullable,
     computed,
     option,
+    own,
     section,
     settings,
 )
@@ -225,10 +226,18 @@ class Tx:
 
 @settings
 class Rx:
-    """Receiving, in bytes."""
+    """Receiving, in bytes.
+
+    ``max_reassembly`` and ``reassembly_timeout`` are not zenoh's. The first is what the unfinished
+    messages of all sessions of the process may hold together; None is 256 MiB, or
+    ``max_message_size`` if that is more. The second, in milliseconds, is for how long a message may
+    make no progress before it is dropped.
+    """
 
     buffer_size: int = option(U64, default=65_535)
     max_message_size: int = option(U64, default=2**30)
+    max_reassembly: int | None = own(Nullable(Integer(1, 2**64 - 1)), default=None)
+    reassembly_timeout: int = own(Integer(1, 2**64 - 1), default=30_000)
 
 
 @settings
