@@ -36,7 +36,7 @@ def losses_of(node: Node, stats: NodeStats) -> Counter[str]:
     found.update({f"closed: {why}": count for why, count in stats.routing.violations.items()})
     found["future timestamps"] += stats.late
     found["handshakes"] += sum(stats.failures.values())
-    for word in ("unresponsive", "invalid", "expired"):
+    for word in ("unresponsive", "invalid", "expired", "evicted"):
         found[f"sessions ended: {word}"] += stats.endings.get(word, 0)
     if node.tap is not None:
         found["tap"] += node.tap.counted.lost_packets

@@ -13,7 +13,7 @@ from zenwire.node.filters.guarded import meet
 from zenwire.node.offers import allowed, facts_of, with_defaults
 from zenwire.node.seats import Connection, NotOpened, Seats
 from zenwire.node.stats import Past, neighbour_stats
-from zenwire.transport import Closed, Event, Opened, Received, ReceivedRun, Unicast, Writable
+from zenwire.transport import Closed, Event, Opened, Received, ReceivedRun, Role, Unicast, Writable
 from zenwire.wire.values import CloseReason
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ _TURN: Final = 0.05
 """Seconds that one link has for what it said, before others have their turn."""
 CROSSING: Final = 2.0
 """Seconds for the other one of two links that were dialled at once to be open."""
+_SILENT: Final = 0.5
+"""Parts of the own lease after which a silent session may lose its place; half of that is usual."""
 _GOODBYE: Final = 10.0
 """Seconds at the end for what is queued, and then for what is on its way, if it moves."""
 
@@ -44,7 +46,7 @@ class Adjacency:
     """Makes links and sessions, and hands what they bring to the node."""
 
     def __init__(self, node: Node) -> None:
-        self.sessions = Seats(node.settings, node.random(32), node.random)
+        self.sessions = Seats(node.settings, node.random(32), node.random, self._evict_silent)
         self.listeners: list[Listener] = []
         self.neighbours: dict[Face, Neighbour] = {}
         self.on_neighbour: list[Callable[[Neighbour, bool], None]] = []
@@ -164,15 +166,36 @@ class Adjacency:
         if face.relation.introduces and not face.introduced and face.alive:
             await self._introducing.setdefault(face, asyncio.Event()).wait()
 
-    def expel(self, face: Face, reason: CloseReason, why: str) -> None:
-        """End a session for what the other side did."""
+    def expel(self, face: Face, reason: CloseReason, why: str, ending: str | None = None) -> None:
+        """End a session for what the other side did. Counted as ``ending``, or by its reason."""
         neighbour = self.neighbours.get(face)
         if neighbour is not None:
             _log.warning("closing the session with %s: %s", face.zid, why)
-            self.past.endings[reason.name.lower()] += 1
+            self.past.endings[ending or reason.name.lower()] += 1
             neighbour.session.close(self._node.now, reason)
             neighbour.flush_soon()
             self._gone(neighbour)
+
+    def _evict_silent(self) -> bool:
+        """Close the session that was silent for longest. False if all have talked lately.
+
+        Sessions that never sent a message go first. Those that this node dialled stay, and so do
+        those whose link it does not read at the moment.
+        """
+        lease, now = self._node.settings.lease, self._node.now
+        silent = [
+            neighbour
+            for neighbour in self.neighbours.values()
+            if now - neighbour.session.heard > lease * _SILENT
+            and all(link.role is Role.ACCEPTOR for link in neighbour.session.links)
+            and not any(carrier.behind for carrier in neighbour.carriers)
+        ]
+        if not silent:
+            return False
+        chosen = min(silent, key=lambda one: (one.session.talked, one.session.heard))
+        why = f"silent for {now - chosen.session.heard:.1f} s, and others want its place"
+        self.expel(chosen.face, CloseReason.EXPIRED, why, "evicted")
+        return True
 
     # Links come.
 

@@ -241,6 +241,11 @@ class Carrier(Writing):
         self._loop.call_soon(self._go_on)
 
     @property
+    def behind(self) -> bool:
+        """It is this side that does not read: the silence is not the other's."""
+        return self._behind
+
+    @property
     def _behind(self) -> bool:
         """There is something that must be done before more is read."""
         return bool(self._held or self._rest or self._unread or self._resting)

@@ -122,6 +122,7 @@ def _settings(
         max_sessions=unicast.max_sessions,
         max_links=unicast.max_links,
         max_pending=unicast.accept_pending,
+        max_lease=unicast.max_lease / 1000,
         max_message_size=transport.link.rx.max_message_size,
         max_reassembly=transport.link.rx.max_reassembly,
         reassembly_timeout=transport.link.rx.reassembly_timeout / 1000,

@@ -39,11 +39,21 @@ class Connection(NamedTuple):
 
 
 class Seats(Sessions):
-    """The sessions of a node. ``met`` says, of links that were dialled, who answered there."""
+    """The sessions of a node. ``met`` says, of links that were dialled, who answered there.
 
-    def __init__(self, settings: Settings, key: bytes, random: Callable[[int], bytes]) -> None:
+    ``make_room`` closes a session when there are too many, and says whether it did.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        key: bytes,
+        random: Callable[[int], bytes],
+        make_room: Callable[[], bool],
+    ) -> None:
         self._joined = join_budget(settings.reassembly_limit)
         super().__init__(settings, key, random, self._joined)
+        self._make_room = make_room
         self.met: dict[Unicast, ZenohId] = {}
         self.evicted = 0
         """Handshakes that gave way to newer ones."""
@@ -55,6 +65,9 @@ class Seats(Sessions):
     def check(self, link: Unicast, zid: ZenohId, whatami: WhatAmI) -> None:
         self.met[link] = zid
         super().check(link, zid, whatami)
+
+    def make_room(self) -> bool:
+        return self._make_room()
 
     def evict(self, link: Unicast, now: float) -> bool:
         """End the handshake of a link that came in, if it is under way. Whether it was."""

@@ -39,7 +39,9 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peer:
-    """The other side, and what was agreed with it. ``lease`` is its own, in seconds.
+    """The other side, and what was agreed with it.
+
+    ``lease`` is its own, in seconds, or what was granted if it ``asked`` for more than that.
 
     ``user`` is whom an acceptor has authenticated. ``priorities`` and ``only`` are what the other
     side says this link is for.
@@ -60,6 +62,7 @@ class Peer:
     user: bytes | None = None
     priorities: tuple[Priority, Priority] | None = None
     only: bool | None = None
+    asked: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

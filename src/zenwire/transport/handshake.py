@@ -204,11 +204,12 @@ def _peer(
     resolution: Resolution,
     batch_size: int,
 ) -> Peer:
-    agreed = n.agreed
+    agreed, granted = n.agreed, n.settings.granted_lease(lease)
     return Peer(
         zid=zid,
         whatami=whatami,
-        lease=lease / 1000,
+        lease=granted,
+        asked=lease / 1000 if lease / 1000 > granted else None,
         resolution=resolution,
         batch_size=batch_size,
         qos=agreed.qos,

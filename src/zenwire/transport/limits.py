@@ -20,6 +20,7 @@ __all__ = [
     "JOIN_INTERVAL",
     "KEEP_ALIVE",
     "LEASE",
+    "MAX_LEASE",
     "MAX_LINKS",
     "MAX_MESSAGE_SIZE",
     "MAX_PENDING",
@@ -64,6 +65,8 @@ WAIT_BEFORE_CLOSE: Final = 5.0
 
 # Time.
 LEASE: Final = 10.0
+MAX_LEASE: Final = 60.0
+"""What another node may ask for. A longer one is cut: who is silent for years keeps a seat for years."""
 JOIN_INTERVAL: Final = 2.5
 """JOIN goes out as often, at least."""
 KEEP_ALIVE: Final = 4

@@ -176,7 +176,7 @@ class Multicast:
         peer = Peer(
             zid=join.zid,
             whatami=join.whatami,
-            lease=join.lease / 1000,
+            lease=settings.granted_lease(join.lease),
             resolution=join.resolution,
             batch_size=join.batch_size,
             qos=settings.qos,

@@ -70,6 +70,16 @@ class Session:
         """How many bytes of messages fit a batch of any link; 0 if there is none."""
         return min((link.packing for link in self.links), default=0)
 
+    @property
+    def heard(self) -> float:
+        """When something came last, over any link."""
+        return max(link.heard for link in self.links)
+
+    @property
+    def talked(self) -> bool:
+        """Whether a network message has come over any link that is left."""
+        return any(link.stats.rx_messages for link in self.links)
+
     def close(self, now: float, reason: CloseReason = CloseReason.GENERIC) -> None:
         """End all links."""
         for link in list(self.links):
@@ -174,7 +184,7 @@ class Sessions:
         self._check_crossing(link, peer)
         session = self._sessions.get(peer.zid)
         if session is None:
-            if len(self._sessions) >= settings.max_sessions:
+            if len(self._sessions) >= settings.max_sessions and not self.make_room():
                 raise RefusedError(
                     CloseReason.INVALID, f"there are {settings.max_sessions} sessions"
                 )
@@ -185,6 +195,10 @@ class Sessions:
         self._accepting.discard(link)
         self._dialling.pop(link, None)
         return session
+
+    def make_room(self) -> bool:
+        """Close a session in favour of a new one, if the owner has a reason to. Whether it did."""
+        return False
 
     def _check_crossing(self, link: Unicast, peer: Peer) -> None:
         """Two nodes that dial each other at once: the link that the greater one dialled stays."""

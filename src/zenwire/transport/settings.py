@@ -63,6 +63,7 @@ class Settings:
     whatami: WhatAmI = WhatAmI.CLIENT
     lease: float = limits.LEASE
     keep_alive: int = limits.KEEP_ALIVE
+    max_lease: float = limits.MAX_LEASE
     join_interval: float = limits.JOIN_INTERVAL
     batch_size: int = limits.BATCH_MAX
     resolution: Resolution = field(default_factory=Resolution)
@@ -106,6 +107,10 @@ class Settings:
         made = object.__new__(Settings)
         made.__dict__.update(self.__dict__, zid=zid)
         return made
+
+    def granted_lease(self, asked_ms: int) -> float:
+        """Seconds that a node may be silent that asked for so many milliseconds."""
+        return min(asked_ms / 1000, max(self.max_lease, self.lease))
 
     @property
     def reassembly_limit(self) -> int:

@@ -64,6 +64,11 @@ class Unicast(Sending):
     # What its owner asks.
 
     @property
+    def heard(self) -> float:
+        """When something came last."""
+        return self._heard
+
+    @property
     def closed(self) -> bool:
         """Nothing comes in any more. What is left to be pulled may still go out."""
         return self.state in (State.CLOSING, State.CLOSED)
@@ -282,6 +287,8 @@ class Unicast(Sending):
             blocked = self._congestion.deadline
             if now >= self._heard + self.peer.lease:
                 text = f"nothing was heard for {self.peer.lease:g} s"
+                if self.peer.asked is not None:
+                    text += f"; its lease of {self.peer.asked:g} s is above max_lease"
                 self._end(events, text, CloseReason.EXPIRED)
             elif blocked is not None and now >= blocked:
                 wait = self._settings.wait_before_close

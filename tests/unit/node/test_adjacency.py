@@ -6,6 +6,8 @@ import pytest
 
 from tests.unit.node.nodes import Lan, Taker, put, run, until
 from zenwire.links import Attach, Link, LinkError
+from zenwire.node.neighbour import Neighbour
+from zenwire.node.node import Node
 from zenwire.node.seats import NotOpened
 from zenwire.wire.locator import EndPoint, Locator
 from zenwire.wire.values import CloseReason, ZenohId
@@ -109,6 +111,47 @@ def test_handshakes_beyond_the_limit_push_out_the_oldest() -> None:
         client = await lan.open("client", connect=["memory/a"])
         assert client.find(node.zid) is not None
         assert node.stats().evicted == 3
+        await lan.close()
+
+    run(scenario())
+
+
+def test_the_silent_give_way_to_a_newcomer() -> None:
+    """Not those that were dialled or are not read; first those that never sent a message."""
+
+    async def scenario() -> None:
+        lan = Lan()
+        slow = {"link": {"tx": {"lease": 60_000}}}
+        hub = lan.bare(transport={"unicast": {"max_sessions": 4}})
+        up = lan.bare(transport=slow)
+        await hub.listen(EndPoint.parse("memory/hub"))
+        await up.listen(EndPoint.parse("memory/up"))
+        await hub.connect(Locator("memory", "up"))
+        said, held, mute = (lan.bare("client", transport=slow) for _ in range(3))
+        for client in (held, said, mute):
+            await client.connect(Locator("memory", "hub"))
+            await asyncio.sleep(1)
+
+        def session(client: Node) -> Neighbour:
+            found = hub.find(client.zid)
+            assert found is not None
+            return found
+
+        for client in (held, said, mute):
+            session(client).carriers[0].machine.stats.rx_messages = int(client is said)
+        newcomers = [lan.bare("client", transport=slow) for _ in range(3)]
+        with pytest.raises(NotOpened):
+            await newcomers[0].connect(Locator("memory", "hub"))
+        await asyncio.sleep(6)
+        session(held).carriers[0]._resting = True
+        await newcomers[0].connect(Locator("memory", "hub"))
+        assert [hub.find(one.zid) is None for one in (up, held, said, mute)] == [0, 0, 0, 1]
+        await newcomers[1].connect(Locator("memory", "hub"))
+        assert [hub.find(one.zid) is None for one in (up, held, said)] == [0, 0, 1]
+        with pytest.raises(NotOpened):
+            await newcomers[2].connect(Locator("memory", "hub"))
+        assert hub.stats().endings == {"evicted": 2}
+        session(held).carriers[0]._resting = False
         await lan.close()
 
     run(scenario())

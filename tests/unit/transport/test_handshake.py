@@ -269,6 +269,30 @@ def test_a_cookie_of_another_key_or_time_or_with_a_changed_bit_is_refused() -> N
         assert (closed.reason, spoil) == (CloseReason.INVALID, spoil)
 
 
+# The lease.
+
+
+@pytest.mark.parametrize(
+    ("asked", "settings", "granted"),
+    [
+        (10.0, {}, 10.0),
+        (60.0, {}, 60.0),
+        (60.5, {}, 60.0),
+        (2.0**31, {}, 60.0),
+        (2.0**31, {"max_lease": 5.0, "lease": 2.0}, 5.0),
+        (90.0, {"max_lease": 5.0, "lease": 20.0}, 20.0),
+    ],
+)
+def test_a_lease_is_granted_up_to_a_limit(
+    asked: float, settings: dict[str, Any], granted: float
+) -> None:
+    both = Pair(sessions("cc01", WhatAmI.CLIENT, lease=asked), sessions("aa01", **settings))
+    both.open()
+    peer = both.b.machine.peer
+    assert peer is not None
+    assert (peer.lease, peer.asked) == (granted, None if asked == granted else asked)
+
+
 # Authentication.
 
 

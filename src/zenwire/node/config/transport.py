@@ -116,13 +116,18 @@ class Compression:
 
 @settings
 class Unicast:
-    """Transports between two nodes. Timeouts are in milliseconds."""
+    """Transports between two nodes. Timeouts are in milliseconds.
+
+    ``max_lease`` is not zenoh's: milliseconds that another node may ask to be waited for while it is
+    silent. The own lease counts if it is longer.
+    """
 
     open_timeout: int = option(U64, default=10_000)
     accept_timeout: int = option(U64, default=10_000)
     accept_pending: int = option(U64, default=100)
     max_sessions: int = option(U64, default=1_000)
     max_links: int = option(U64, default=1)
+    max_lease: int = own(Integer(1, 2**64 - 1), default=60_000)
     lowlatency: bool = option(BOOL, default=False)
     qos: UnicastQos = section(factory=UnicastQos)
     compression: Compression = section(factory=Compression)
