@@ -94,6 +94,38 @@ def test_running_out_of_files_does_not_end_a_listener() -> None:
     asyncio.run(scenario())
 
 
+def test_a_handshake_of_tls_gives_its_file_to_who_waits(certificates: Path) -> None:
+    async def scenario() -> None:
+        async with listening(tls_on(certificates, 60_000)) as (listener, there):
+            clients = [socket.socket() for _ in range(20)]
+            soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+            spare = [os.dup(0) for _ in range(8)]
+            for file in spare:
+                os.close(file)
+            try:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (spare[-1] + 1, hard))
+                for client in clients:
+                    client.setblocking(False)
+                    client.connect_ex(("127.0.0.1", port_of(listener)))
+                # Each that waits takes the file of the oldest.
+                await until(lambda: listener.counters.evicted == 20 - len(spare))
+                assert await end_of(clients[0]) == b""
+                # Nobody waits: nobody else has to go.
+                await asyncio.sleep(0.3)
+                assert listener.counters.evicted == 20 - len(spare)
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+                for client in clients:
+                    client.close()
+            here = Ends()
+            ca = f"#root_ca_certificate_file={certificates}/ca.pem"
+            await connect(f"{listener.endpoint.locator}{ca}", here.attach)
+            await there.get()
+            await here.close()
+
+    asyncio.run(scenario())
+
+
 def test_a_flood_of_connections_is_served() -> None:
     async def scenario() -> None:
         async with listening("tcp/127.0.0.1:0") as (listener, there):

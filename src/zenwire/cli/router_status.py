@@ -36,6 +36,7 @@ def losses_of(node: Node, stats: NodeStats) -> Counter[str]:
     found.update({f"closed: {why}": count for why, count in stats.routing.violations.items()})
     found["future timestamps"] += stats.late
     found["handshakes"] += sum(stats.failures.values())
+    found["handshakes evicted"] += stats.handshakes_evicted
     for word in ("unresponsive", "invalid", "expired", "evicted"):
         found[f"sessions ended: {word}"] += stats.endings.get(word, 0)
     if node.tap is not None:

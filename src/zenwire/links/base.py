@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol
 
 from zenwire.links.errors import LinkError
 from zenwire.wire.locator import EndPoint, Locator
@@ -73,6 +73,9 @@ class Link(ABC):
     """
 
     __slots__ = ("bytes_in", "bytes_out", "dropped", "dst", "endpoint", "facts", "src", "writable")
+
+    has_file: ClassVar[bool] = True
+    """Whether its end frees a file of the process."""
 
     def __init__(self, endpoint: EndPoint, src: Locator, dst: Locator, facts: Facts) -> None:
         self.endpoint = endpoint
@@ -162,12 +165,14 @@ class Listener(ABC):
     """Where others connect to.
 
     ``endpoint`` has the port that was chosen; ``last_error`` is the latest failure that is
-    counted in ``counters`` and concerned one attempt only.
+    counted in ``counters`` and concerned one attempt only. ``relieve`` is called when somebody waits
+    and the process has no file to spare: it ends an accepted link, and says whether it did.
     """
 
     endpoint: EndPoint
     counters: Counters = field(default_factory=Counters)
     last_error: LinkError | None = None
+    relieve: Callable[[], bool] | None = None
 
     @abstractmethod
     def locators(self, *, loopback: bool = True) -> list[Locator]:

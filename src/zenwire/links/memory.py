@@ -115,6 +115,8 @@ class Network:
 class MemoryLink(Link):
     """One end of a pair."""
 
+    has_file = False
+
     __slots__ = (
         "_busy",
         "_closed",

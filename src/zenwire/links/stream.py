@@ -25,6 +25,7 @@ from zenwire.links.base import (
 )
 from zenwire.links.endpoint import shown
 from zenwire.links.errors import LinkError, link_error
+from zenwire.links.exhaustion import EXHAUSTED, GRACE, awaited, spare_file
 from zenwire.links.forking import owned
 from zenwire.links.sockets import unacknowledged
 from zenwire.wire.locator import EndPoint, Locator
@@ -53,6 +54,8 @@ READ_SIZES: Final = (4 * 1024, 64 * 1024, 512 * 1024, 2 * 1024 * 1024)
 """Bytes that a link reads at once: more when what it has is full."""
 ACCEPT_PAUSE: Final = 0.1
 """Seconds without accepting after an error, so that it does not become a busy loop."""
+CLOSING_TURNS: Final = 3
+"""Turns of the loop after which the file of a link that was aborted is closed."""
 
 
 _NOTHING: Final = Facts(streamed=True, reliable=True, mtu=0)
@@ -322,7 +325,7 @@ class StreamListener(Listener):
     wrap: Wrap = field(kw_only=True)
     tls: ssl.SSLContext | None = None
     handshake_timeout: float | None = None
-    _pending: dict[asyncio.Task[None], None] = field(default_factory=dict)
+    _pending: dict[asyncio.Task[None], float] = field(default_factory=dict)
     _accepting: asyncio.Task[None] | None = None
     _over: bool = False
 
@@ -360,20 +363,45 @@ class StreamListener(Listener):
                 # Out of files or memory, or a client that gave up: the listener must survive.
                 self.counters.errors += 1
                 self.last_error = link_error(shown(self.endpoint), "accepting", e)
-                if e.errno != errno.ECONNABORTED:
+                if e.errno in EXHAUSTED:
+                    await self._make_room()
+                elif e.errno != errno.ECONNABORTED:
                     await asyncio.sleep(ACCEPT_PAUSE)
                 continue
             owned(sock).setblocking(False)
             if len(self._pending) >= HANDSHAKES_MAX:
-                self.counters.evicted += 1
-                oldest = next(iter(self._pending))
-                del self._pending[oldest]
-                oldest.cancel()
+                self._evict()
             task = loop.create_task(self._connect(sock))
-            self._pending[task] = None
+            self._pending[task] = loop.time()
             task.add_done_callback(self._settled)
             # A flood must not keep everyone else from running.
             await asyncio.sleep(0)
+
+    def _evict(self) -> None:
+        """Cancel the oldest handshake of TLS or WebSocket."""
+        self.counters.evicted += 1
+        oldest = next(iter(self._pending))
+        del self._pending[oldest]
+        oldest.cancel()
+
+    async def _make_room(self) -> None:
+        """Free a file as soon as a connection waits, or pause if there is none to free."""
+        if await awaited(self.sock):
+            if spare_file(self.sock):
+                return
+            if self._relieved():
+                for _ in range(CLOSING_TURNS):
+                    await asyncio.sleep(0)
+                return
+        await asyncio.sleep(ACCEPT_PAUSE)
+
+    def _relieved(self) -> bool:
+        """End a handshake, here or above. Whether there was one that had its time."""
+        now = asyncio.get_running_loop().time()
+        if self._pending and now - next(iter(self._pending.values())) >= GRACE:
+            self._evict()
+            return True
+        return self.relieve is not None and self.relieve()
 
     def _settled(self, task: asyncio.Task[None]) -> None:
         self._pending.pop(task, None)

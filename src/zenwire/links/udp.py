@@ -51,6 +51,8 @@ HELD_MAX: Final = 64
 class UdpLink(Link):
     """A link to one peer, over a socket of its own or that of a listener."""
 
+    has_file = False  # that is the listener's, or it was dialled
+
     __slots__ = ("_closed", "_held", "_leave", "_paused", "_receiver", "_settle", "_socket", "_to")
 
     def __init__(

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from zenwire.links import LinkError, shown
 from zenwire.node.carrier import Carrier
+from zenwire.node.eviction import GRACE, most_silent, oldest_handshake
 from zenwire.node.filters.guarded import meet
 from zenwire.node.offers import allowed, facts_of, with_defaults
 from zenwire.node.seats import Connection, NotOpened, Seats
 from zenwire.node.stats import Past, neighbour_stats
-from zenwire.transport import Closed, Event, Opened, Received, ReceivedRun, Role, Unicast, Writable
+from zenwire.transport import Closed, Event, Opened, Received, ReceivedRun, Unicast, Writable
 from zenwire.wire.values import CloseReason
 
 if TYPE_CHECKING:
@@ -36,8 +37,6 @@ _TURN: Final = 0.05
 """Seconds that one link has for what it said, before others have their turn."""
 CROSSING: Final = 2.0
 """Seconds for the other one of two links that were dialled at once to be open."""
-_SILENT: Final = 0.5
-"""Parts of the own lease after which a silent session may lose its place; half of that is usual."""
 _GOODBYE: Final = 10.0
 """Seconds at the end for what is queued, and then for what is on its way, if it moves."""
 
@@ -79,6 +78,7 @@ class Adjacency:
         self.check(endpoint)
         wanted = with_defaults(endpoint, self._node.config)
         listener = await self._node.reach.listen(wanted, self._accept)
+        listener.relieve = self._relieve
         self.listeners.append(listener)
         return listener
 
@@ -176,25 +176,29 @@ class Adjacency:
             neighbour.flush_soon()
             self._gone(neighbour)
 
-    def _evict_silent(self) -> bool:
-        """Close the session that was silent for longest. False if all have talked lately.
-
-        Sessions that never sent a message go first. Those that this node dialled stay, and so do
-        those whose link it does not read at the moment.
-        """
-        lease, now = self._node.settings.lease, self._node.now
-        silent = [
-            neighbour
-            for neighbour in self.neighbours.values()
-            if now - neighbour.session.heard > lease * _SILENT
-            and all(link.role is Role.ACCEPTOR for link in neighbour.session.links)
-            and not any(carrier.behind for carrier in neighbour.carriers)
-        ]
-        if not silent:
+    def _evict_silent(self, *, for_file: bool = False) -> bool:
+        """Close the session that was silent for longest. False if all have talked lately."""
+        now = self._node.now
+        among: Collection[Neighbour] = self.neighbours.values()
+        if for_file:
+            among = [one for one in among if any(each.link.has_file for each in one.carriers)]
+        chosen = most_silent(among, self._node.settings.lease, now)
+        if chosen is None:
             return False
-        chosen = min(silent, key=lambda one: (one.session.talked, one.session.heard))
         why = f"silent for {now - chosen.session.heard:.1f} s, and others want its place"
         self.expel(chosen.face, CloseReason.EXPIRED, why, "evicted")
+        return True
+
+    def _relieve(self) -> bool:
+        """Free a file for a link that waits. False if there is none to free at the moment."""
+        oldest = oldest_handshake(self._carriers)
+        if oldest is None:
+            return self._evict_silent(for_file=True)
+        machine, now = oldest.machine, self._node.now
+        if now - machine.started < GRACE:
+            return False
+        self.sessions.evict(machine, now)
+        oldest.abandon()
         return True
 
     # Links come.

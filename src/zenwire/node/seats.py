@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from zenwire.links import LinkError
+from zenwire.node.eviction import shaking
 from zenwire.node.reassembly import join_budget
-from zenwire.transport import Role, Sessions, Unicast
+from zenwire.transport import Sessions, Unicast
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,7 +72,7 @@ class Seats(Sessions):
 
     def evict(self, link: Unicast, now: float) -> bool:
         """End the handshake of a link that came in, if it is under way. Whether it was."""
-        if link.role is not Role.ACCEPTOR or link.closed or link.session is not None:
+        if not shaking(link):
             return False
         self.evicted += 1
         link.close(now)

@@ -151,6 +151,11 @@ class NodeStats:
         return sum(there, Counter(self.ended_dropped))
 
     @property
+    def handshakes_evicted(self) -> int:
+        """Handshakes that gave way, those of TLS and WebSocket too."""
+        return self.evicted + sum(one.counters.evicted for one in self.listeners)
+
+    @property
     def filtered(self) -> Counter[Filtered]:
         """Everything that the configuration did not let pass, with all neighbours so far."""
         return sum((one.filtered for one in self.neighbours), Counter(self.ended_filtered))

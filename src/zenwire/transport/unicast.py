@@ -54,6 +54,7 @@ class Unicast(Sending):
         self._unwrap = Unwrap(self._framing)
         self._inbox: Inbox | None = None
         self._heard = now
+        self.started = now
         timeout = settings.open_timeout if self.role is Role.CONNECTOR else settings.accept_timeout
         self.late = False
         """The handshake took too long."""

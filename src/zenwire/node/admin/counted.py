@@ -67,6 +67,9 @@ def node_stats(node: Node, asked: Asked) -> Iterator[Reply]:
         "endings": dict(stats.endings),
         "failures": dict(stats.failures),
         "evicted": stats.evicted,
+        "listeners": {
+            str(one.endpoint): dataclasses.asdict(one.counters) for one in stats.listeners
+        },
         "reassembly": dataclasses.asdict(stats.reassembly),
         "late": stats.late,
         "admin_refused": dict(node.admin.refused) if node.admin is not None else {},

@@ -130,6 +130,9 @@ def _losses(page: Page, node: Node) -> None:
     page.metric("dropped", "counter", "Messages that were lost, by cause")
     for cause, count in stats.dropped.items():
         page.value(count, cause=cause.value)
+    page.metric("evicted", "counter", "What gave way to newcomers")
+    page.value(stats.handshakes_evicted, what="handshake")
+    page.value(stats.endings["evicted"], what="session")
     page.metric("filtered", "counter", "Messages that the configuration did not let pass")
     for filtered, count in stats.filtered.items():
         page.value(count, cause=filtered)
