@@ -72,8 +72,8 @@ class Session:
 
     @property
     def heard(self) -> float:
-        """When something came last, over any link."""
-        return max(link.heard for link in self.links)
+        """When something came last, over any link; infinite if no link is left."""
+        return max((link.heard for link in self.links), default=float("inf"))
 
     @property
     def talked(self) -> bool:
