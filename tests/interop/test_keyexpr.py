@@ -189,8 +189,18 @@ def test_values_behave_alike() -> None:
             type(value)(value)
 
 
-def test_the_tree_finds_what_the_reference_finds_one_by_one() -> None:
-    stream = expressions(random.Random(5), ALPHABETS["mixed"])
+def many_patterns(rng: random.Random) -> Iterator[str]:
+    """Expressions of one node with many children that have `$*`."""
+    while True:
+        parts = rng.choices(("a", "b", "ab", "é", "$*a", "$*b", "b$*"), k=rng.randint(1, 5))
+        chunk = "".join(parts).replace("$*$*", "$*")
+        yield f"k/{chunk}/{rng.choice(('x', '*', '$*y'))}"
+
+
+@pytest.mark.parametrize("shape", ["mixed", "many patterns"])
+def test_the_tree_finds_what_the_reference_finds_one_by_one(shape: str) -> None:
+    rng = random.Random(5)
+    stream = expressions(rng, ALPHABETS[shape]) if shape in ALPHABETS else many_patterns(rng)
     stored = {next(stream) for _ in range(500)}
     tree: KeyExprTree[str] = KeyExprTree()
     for key in stored:

@@ -180,6 +180,34 @@ def test_the_tree_answers_as_a_scan_does(stored: set[str], key: str) -> None:
     assert sorted(n.key for n in nodes if n.key) == sorted(k for k in stored if includes(k, key))
 
 
+@settings(deterministic, max_examples=100)
+@given(st.data())
+def test_the_tree_finds_patterns_as_a_scan_does(data: st.DataObject) -> None:
+    # Enough patterns below one node that they are indexed by their literals.
+    parts = st.lists(st.sampled_from(["a", "b", "ab", "$*"]), min_size=2, max_size=9)
+    chunk = parts.map(lambda some: re.sub(r"(\$\*)+", "$*", "".join(some))).map(
+        lambda text: "*" if text == "$*" else text
+    )
+    stored = data.draw(st.sets(chunk, min_size=10, max_size=80))
+    removed = data.draw(st.sets(st.sampled_from(sorted(stored))))
+    tree: KeyExprTree[str] = KeyExprTree()
+    for text in stored:
+        tree.insert(f"k/{text}/x", text)
+    for text in removed:
+        tree.remove(f"k/{text}/x")
+    query = data.draw(chunk)
+    for key in (f"k/{query}/x", f"k/{query}/*", f"**/{query}/x", f"k/{query}/y"):
+        chunks, left = key.split("/"), [f"k/{text}/x" for text in stored - removed]
+        by_trying = sorted(k for k in left if naive_intersects(k.split("/"), chunks))
+        assert sorted(k for k, _ in tree.intersecting(key)) == by_trying
+        by_trying = sorted(k for k in left if naive_includes(k.split("/"), chunks))
+        assert sorted(k for k, _ in tree.including(key)) == by_trying
+        nodes = related(tree._root, chunks, Relation.INCLUDING)
+        assert sorted(n.key for n in nodes if n.key) == by_trying
+        by_trying = sorted(k for k in left if naive_includes(chunks, k.split("/")))
+        assert sorted(k for k, _ in tree.included_by(key)) == by_trying
+
+
 @deterministic
 @given(st.lists(st.tuples(st.booleans(), expressions), max_size=40))
 def test_the_tree_is_a_mapping(changes: list[tuple[bool, str]]) -> None:

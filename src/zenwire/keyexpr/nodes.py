@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from zenwire.keyexpr.patterns import PatternMap
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -20,7 +22,7 @@ class Special(Generic[V]):
     def __init__(self) -> None:
         self.star: Node[V] | None = None
         self.double: Node[V] | None = None
-        self.patterns: dict[str, Node[V]] = {}
+        self.patterns: PatternMap[Node[V]] | None = None
         self.verbatim: dict[str, Node[V]] = {}
 
 
@@ -47,7 +49,9 @@ class Node(Generic[V]):
             return special.star
         if chunk == "**":
             return special.double
-        return (special.verbatim if chunk[0] == "@" else special.patterns).get(chunk)
+        if chunk[0] == "@":
+            return special.verbatim.get(chunk)
+        return None if special.patterns is None else special.patterns.get(chunk)
 
     def grow(self, chunk: str) -> Node[V]:
         """The child for exactly this chunk, made if it is not there."""
@@ -69,7 +73,9 @@ class Node(Generic[V]):
         elif chunk[0] == "@":
             self.special.verbatim[chunk] = made
         else:
-            self.special.patterns[chunk] = made
+            if self.special.patterns is None:
+                self.special.patterns = PatternMap()
+            self.special.patterns.add(chunk, made)
         return made
 
     def drop(self, chunk: str) -> None:
@@ -88,7 +94,10 @@ class Node(Generic[V]):
         elif chunk[0] == "@":
             del special.verbatim[chunk]
         else:
-            del special.patterns[chunk]
+            assert special.patterns is not None
+            special.patterns.remove(chunk)
+            if not special.patterns:
+                special.patterns = None
         if not (special.star or special.double or special.patterns or special.verbatim):
             self.special = None
 
@@ -105,5 +114,6 @@ class Node(Generic[V]):
                 yield self.special.star
             if self.special.double is not None:
                 yield self.special.double
-            yield from self.special.patterns.values()
+            if self.special.patterns is not None:
+                yield from self.special.patterns.values()
             yield from self.special.verbatim.values()

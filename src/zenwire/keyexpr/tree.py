@@ -1,9 +1,10 @@
 """A tree of key expressions, for finding the few that concern a key among very many.
 
 Each node stands for a chunk. A lookup with a plain key follows, at each node, the one plain
-child with the key's chunk and the wildcard children; its cost depends on the key and on the
-wildcards that lie on its way, not on how many expressions there are. No walk recurses, so
-the depth of an expression is limited by memory only.
+child with the key's chunk and the wildcard children that match it; its cost depends on the key
+and on the wildcards that lie on its way, not on how many expressions there are. Chunks with `$*`
+are indexed by their literals (`patterns.py`). No walk recurses, so the depth of an expression is
+limited by memory only.
 """
 
 from __future__ import annotations

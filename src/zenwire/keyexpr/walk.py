@@ -8,12 +8,13 @@ from __future__ import annotations
 from enum import Enum, unique
 from typing import TYPE_CHECKING, TypeVar
 
-from zenwire.keyexpr.match import chunk_includes, chunk_intersects
+from zenwire.keyexpr.match import chunk_includes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from zenwire.keyexpr.nodes import Node, Special
+    from zenwire.keyexpr.patterns import PatternMap
 
 __all__ = ["Relation", "including", "related"]
 
@@ -70,9 +71,8 @@ def _follow_special(special: Special[V], chunk: str, reached: list[Node[V]]) -> 
         return
     if special.star is not None and chunk != "**":
         reached.append(special.star)
-    for pattern, node in special.patterns.items():
-        if chunk_includes(pattern, chunk):
-            reached.append(node)
+    if special.patterns is not None:
+        reached += special.patterns.including(chunk)
 
 
 def related(root: Node[V], chunks: list[str], relation: Relation) -> Iterator[Node[V]]:
@@ -109,7 +109,7 @@ class _Automaton:
     __slots__ = (
         "_chunks",
         "_doubles",
-        "_match",
+        "_literal",
         "_ordinary",
         "_patterns",
         "_single",
@@ -119,7 +119,7 @@ class _Automaton:
 
     def __init__(self, chunks: list[str], *, literal: bool) -> None:
         self._chunks = chunks
-        self._match = chunk_includes if literal else chunk_intersects
+        self._literal = literal
         # The indices of each chunk, of those that are not verbatim, and of those with `$*`.
         self._where: dict[str, int] = {}
         self._ordinary = self._patterns = 0
@@ -171,15 +171,25 @@ class _Automaton:
             ordinary = self._ordinary
             flooded = ((states & ordinary) + ordinary) ^ ordinary
             ahead.append((special.double, states | flooded))
-        for pattern, child in special.patterns.items():
-            taking = 0
-            for chunk, places in self._expected(single):
-                if self._match(pattern, chunk):
-                    taking |= places
-            after = onward | self.closed(taking << 1)
-            if after:
-                ahead.append((child, after))
+        if special.patterns is not None:
+            self._enter_patterns(special.patterns, onward, single & ~self._stars, ahead)
         self._enter_verbatim(special, states, ahead)
+
+    def _enter_patterns(
+        self,
+        patterns: PatternMap[Node[V]],
+        onward: int,
+        single: int,
+        ahead: list[tuple[Node[V], int]],
+    ) -> None:
+        """Enter the patterns that match what is expected; all of them if any chunk will do."""
+        find = patterns.including if self._literal else patterns.intersecting
+        taking: dict[Node[V], int] = dict.fromkeys(patterns.values(), 0) if onward else {}
+        for chunk, places in self._expected(single):
+            for child in find(chunk):
+                taking[child] = taking.get(child, 0) | places
+        for child, places in taking.items():
+            ahead.append((child, onward | self.closed(places << 1)))
 
     def enter_included(
         self, special: Special[V], states: int, ahead: list[tuple[Node[V], int]]
@@ -191,7 +201,7 @@ class _Automaton:
             ahead.append((special.star, onward))
         if special.double is not None and staying:
             ahead.append((special.double, self.closed(staying)))
-        for pattern, child in special.patterns.items():
+        for pattern, child in () if special.patterns is None else special.patterns.items():
             taking = 0
             for chunk, places in self._expected(states & self._patterns):
                 if chunk_includes(chunk, pattern):

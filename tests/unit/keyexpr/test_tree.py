@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -224,3 +225,48 @@ def test_a_lookup_does_not_slow_down_as_the_tree_grows() -> None:
         costs.append(work())
     assert costs[0] == costs[1] == costs[2] == costs[3]
     assert max(costs[0]) < 2_000
+
+
+def looked_up(tree: KeyExprTree[int], key: str) -> list[tuple[str, int]]:
+    return list(tree.intersecting(key))
+
+
+PATTERNS: dict[str, Callable[[int], str]] = {
+    "tails": lambda n: f"$*{n}",
+    "heads": lambda n: f"{n}a$*",
+    "pieces": lambda n: f"$*{n}a$*",
+    "one tail": lambda n: f"a{n}$*x",
+    "one head": lambda n: f"s$*{n}a$*",
+    "one piece": lambda n: f"$*7$*{n}",
+    "three pieces": lambda n: f"$*{n % 27}a$*{n // 27 % 27}a$*{n // 729}a$*",
+    "a last piece": lambda n: f"$*a$*b$*c$*d$*e$*f$*{n}$*",
+    "many pieces": lambda n: "$*a" * 20 + f"$*{n}",
+}
+
+
+@pytest.mark.parametrize("family", PATTERNS)
+def test_patterns_that_do_not_match_do_not_slow_a_lookup_down(family: str) -> None:
+    tree: KeyExprTree[int] = KeyExprTree()
+    keys = ["site/sensor-7b3e/x", "site/sensor-7b3e/y", "site/zzz/x", "site/*/x"]
+    costs: list[list[int]] = []
+    for number in range(20_000):
+        tree.insert(f"site/{PATTERNS[family](number)}/x", number)
+        if number in {999, 19_999}:
+            costs.append([steps(partial(looked_up, tree, key)) for key in keys[:3]])
+    for key in keys:
+        found = names(tree.intersecting(key))
+        assert found == sorted(one for one in tree if intersects(one, key))
+    # A text has more places to look at where there are literals of more lengths.
+    assert max(costs[1]) < 2 * max(costs[0]) + 100
+    assert max(costs[1]) < 2_000
+
+
+def test_many_patterns_leave_nothing_behind() -> None:
+    tree: KeyExprTree[int] = KeyExprTree()
+    texts = [f"site/{pattern(n)}/x" for pattern in PATTERNS.values() for n in range(300)]
+    for text in texts:
+        tree.insert(text, 0)
+    assert sorted(tree) == sorted(set(texts))
+    for text in set(texts):
+        tree.remove(text)
+    assert tree._root.is_bare()
