@@ -164,7 +164,7 @@ FLOODS = {
     "queries of one id": Flood(lambda _: query(1), Limits(), "duplicate_request", 999),
     "queries that carry much": Flood(
         lambda n: query(n, payload=bytes(10_000)),
-        Limits(pending_bytes=100_000),
+        Limits(pending_bytes=110_000),
         "limit_pending_queries",
         990,
     ),

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
+
+from zenwire.routing import Counters, Limits
 
 ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src" / "zenwire"
@@ -52,3 +55,14 @@ def test_every_decision_is_listed_and_has_its_four_parts() -> None:
         assert f"({record.name})" in listing
         parts = re.findall(r"^## (.*)$", record.read_text(), re.MULTILINE)
         assert parts == ["Context", "Decision", "Consequences", "What would change our mind"]
+
+
+def test_every_limit_of_routing_is_documented_with_its_default_and_counters() -> None:
+    text = (ROOT / "docs" / "limits.md").read_text().partition("\n## Routing\n")[2]
+    rows = re.findall(r"^\| `(\w+)` \| ([\d,]+) \| .+ \| .+ \| (.+) \|$", text, re.MULTILINE)
+    documented = {name: int(default.replace(",", "")) for name, default, _ in rows}
+    assert documented == {one.name: one.default for one in fields(Limits)}
+    counters = {name for *_, named in rows for name in re.findall(r"`(\w+)`", named)}
+    known = {one.name for one in fields(Counters)}
+    assert counters <= known
+    assert {name for name in known if name.startswith("limit_")} <= counters

@@ -107,7 +107,7 @@ class Face:
     chunks: int = 0
     """Of all keys that it has declared or asked for, as long as that holds."""
     asking: int = 0
-    """Bytes that its requests carry, as long as they have not had their final."""
+    """Memory that its requests take, as estimated, as long as they have not had their final."""
     asked: dict[int, Pending] = field(default_factory=dict)
     """Its queries that have not had their final, by their ids."""
     branches: dict[int, Branch] = field(default_factory=dict)

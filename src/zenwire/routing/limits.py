@@ -23,10 +23,10 @@ class Limits:
     interests: int = 4_096
     chunks: int = 524_288
     """Chunks of all keys that are declared or asked for: each has a place in a tree."""
-    pending_queries: int = 4_096
+    pending_queries: int = 65_536
     """Requests of a face that have not had their final."""
     pending_bytes: int = 2**26
-    """What those requests may carry together. One alone may carry more."""
+    """Memory that those requests take together, estimated. One alone may take more."""
     replies: int = 65_536
     """Keys of the replies to one query that are held back, or told apart."""
     key_length: int = 4_096
@@ -68,6 +68,7 @@ class Counters:
     limit_declarations: int = 0
     limit_interests: int = 0
     limit_pending_queries: int = 0
+    """Queries that were answered with an error, by either limit of pending queries."""
     limit_replies: int = 0
     limit_nodes: int = 0
     limit_links: int = 0

@@ -36,13 +36,18 @@ __all__ = ["Queries", "timeout_error"]
 _TIMEOUT: Final = b"Timeout"
 _PLAIN: Final = Reply(body=Put(payload=b""))
 _REMOTE: Final = Locality.REMOTE
+_STRING: Final = Encoding.parse("zenoh/string")
+_QUERY_BYTES: Final = 768
+"""Memory that a pending query takes besides its key and the bytes it carries, as measured."""
+_BRANCH_BYTES: Final = 128
+"""Memory that each of its branches takes, as measured."""
 _SWEEP: Final = 64
 """After so many queries it is looked for those that are done before their time."""
 
 
 def timeout_error(query: int, qos: QoS) -> ReplyReceived:
     """What a session gets for a query that was not answered in time."""
-    body = Err(encoding=Encoding.parse("zenoh/string"), payload=_TIMEOUT)
+    body = Err(encoding=_STRING, payload=_TIMEOUT)
     return ReplyReceived(query, "", body, None, qos)
 
 
@@ -56,6 +61,8 @@ class Queries:
         "_routers",
         "_serial",
         "_state",
+        "_too_large",
+        "_too_many",
         "targets",
     )
 
@@ -64,6 +71,11 @@ class Queries:
         self._routers = routers
         self.targets = targets
         self._prepared = Prepared(state.zid)
+        most = state.limits
+        self._too_many = _refusal(f"{most.pending_queries} pending queries", "pending_queries")
+        self._too_large = _refusal(
+            f"{most.pending_bytes} bytes of pending queries", "pending_bytes"
+        )
         self._deadlines: list[tuple[float, int, Pending]] = []
         self._serial = 0
         self._live = 0
@@ -113,12 +125,12 @@ class Queries:
             counters.duplicate_request += 1
             return
         key = state.key_of(face, message.key)
-        limits, size = state.limits, _size(body)
-        if key is not None and asked:
-            too_much = face.asking + size > limits.pending_bytes
-            if too_much or len(asked) >= limits.pending_queries:
-                counters.limit_pending_queries += 1
-                key = None
+        size = _QUERY_BYTES + len(key or "") + _size(body)
+        if key is not None and asked and (why := self._excess(face, size)) is not None:
+            counters.limit_pending_queries += 1
+            responder = self._prepared.responder(0)
+            state.send(face, self._prepared.response(number, "", message.qos, responder, why))
+            key = None
         if body.shm:
             counters.shared_memory += 1
             key = None
@@ -138,9 +150,18 @@ class Queries:
         timeout, parameters = message.timeout, body.parameters
         deadline = now + (QUERY_TIMEOUT if timeout is None else timeout / 1000)
         anyke = "_anyke" in parameters and "_anyke" in parameter_names(parameters)
+        plan = self.targets.plan(src, key, message.target, _REMOTE)
+        size += _BRANCH_BYTES * (len(plan.serve) + len(plan.forward))
         pending = Pending(face, number, key, message, deadline, anyke, size, node_id)
         face.asking += size
-        self._start(pending, self.targets.plan(src, key, message.target, _REMOTE))
+        self._start(pending, plan)
+
+    def _excess(self, face: Face, size: int) -> Err | None:
+        """Return the error reply to a query of this size if it is too much for its face."""
+        limits = self._state.limits
+        if len(face.asked) >= limits.pending_queries:
+            return self._too_many
+        return self._too_large if face.asking + size > limits.pending_bytes else None
 
     def response(self, face: Face, message: Response) -> None:
         """A face answers."""
@@ -357,6 +378,11 @@ class Queries:
 
     def _send_final(self, face: Face, message: Request) -> None:
         self._state.send(face, self._prepared.final(message.request_id, message.qos))
+
+
+def _refusal(most: str, limit: str) -> Err:
+    text = f"Refused: this node holds at most {most} of a session (limit {limit})"
+    return Err(encoding=_STRING, payload=text.encode())
 
 
 def _size(query: Query) -> int:

@@ -7,8 +7,9 @@ import random
 import pytest
 
 from tests.unit.routing.scene import Scene, client, peer, put, raw
-from zenwire.routing import Limits, QueryReceived, SampleReceived, question
-from zenwire.wire.network import Push
+from zenwire.routing import Limits, QueryReceived, SampleReceived, Send, question
+from zenwire.wire.data import Err
+from zenwire.wire.network import Push, Response, ResponseFinal
 from zenwire.wire.values import WireExpr
 
 
@@ -68,12 +69,52 @@ def test_pending_queries() -> None:
     other = scene.client()
     mine = scene.session.declare_queryable("q")
     scene.hear(other, '7c 01 00 01 "q" 03 7c 02 00 01 "q" 03')
-    assert scene.sent(other) == raw("1a 02")
+    refusal, final = (send.message for send in scene.events(Send))
+    assert isinstance(refusal, Response)
+    assert isinstance(refusal.body, Err)
+    assert (refusal.request_id, str(refusal.body.encoding)) == (2, "zenoh/string")
+    assert refusal.body.payload == (
+        b"Refused: this node holds at most 1 pending queries of a session (limit pending_queries)"
+    )
+    assert final == ResponseFinal(request_id=2, qos=refusal.qos)
     assert scene.tables.counters.limit_pending_queries == 1
     (event,) = scene.events(QueryReceived)
     scene.session.finish(event.query, mine)
     scene.hear(other, '7c 02 00 01 "q" 03')
     assert len(scene.events(QueryReceived)) == 1
+
+
+@pytest.mark.parametrize(("neighbours", "accepted"), [(1, 10), (50, 2)])
+def test_bytes_of_pending_queries(neighbours: int, accepted: int) -> None:
+    # Each query takes memory, and so does each neighbour that it is sent to.
+    scene = peer(limits=Limits(pending_bytes=9_500))
+    other = scene.client()
+    for n in range(neighbours):
+        scene.hear(scene.client(f"dd{n:02x}"), '9e 21 08 64 01 00 02 "**"')
+    scene.forget()
+    for n in range(20):
+        scene.hear(other, f'7c {n:02x} 00 01 "q" 03')
+    assert len(other.asked) == accepted
+    errors = [
+        send.message.body.payload
+        for send in scene.events(Send)
+        if send.face is other and isinstance(send.message, Response)
+        if isinstance(send.message.body, Err)
+    ]
+    assert len(errors) == 20 - accepted
+    assert all(b"at most 9500 bytes of pending queries of a session" in text for text in errors)
+    assert scene.tables.counters.limit_pending_queries == 20 - accepted
+    scene.wait(60.0)
+    assert other.asking == 0
+
+
+def test_one_query_may_be_larger_than_the_limit() -> None:
+    scene = peer(limits=Limits(pending_bytes=1))
+    other = scene.client()
+    scene.session.declare_queryable("q")
+    scene.hear(other, '7c 01 00 01 "q" 03 7c 02 00 01 "q" 03')
+    assert len(scene.events(QueryReceived)) == 1
+    assert scene.tables.counters.limit_pending_queries == 1
 
 
 def test_keys() -> None:
