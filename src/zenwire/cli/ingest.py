@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from zenwire.cli.diagnostics import unattended
 from zenwire.cli.options import count, seconds, session_options
 from zenwire.cli.running import LOST, OK, Wrong, note, run_command, say, session_of
 
@@ -120,6 +121,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--json", action="store_true", help="the status every second as a line of JSON on stdout"
     )
     session_options(parser)
+    unattended(parser)
 
 
 def run(args: argparse.Namespace) -> int:

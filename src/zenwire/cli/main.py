@@ -1,14 +1,13 @@
 """The ``zenwire`` command: picks the subcommand and turns errors into exit codes.
 
 Exit codes: 0 done, 1 failed or nothing found, 2 wrong arguments, 3 done but something was lost,
-124 out of time, 130 interrupted, 143 told to end. docs/commands.md has them by command.
+124 out of time, 129 hung up, 130 interrupted, 143 told to end. docs/commands.md has them by command.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, Protocol
@@ -113,15 +112,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (ZError, OSError) as error:
-        print(f"zenwire {args.command}: {_one_line(error)}", file=sys.stderr)
+        from zenwire.cli.diagnostics import say  # noqa: PLC0415 - when it is needed
+
+        say(args, str(error), "ERROR")
         return 1
     except KeyboardInterrupt:
         return 130
     return code
-
-
-def _one_line(error: Exception) -> str:
-    return re.sub(r"\s*\n\s*", " ", str(error))
 
 
 def parser_of(commands: Mapping[str, Command]) -> argparse.ArgumentParser:

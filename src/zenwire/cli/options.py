@@ -43,11 +43,17 @@ class Quality(TypedDict):
     reliability: aio.Reliability
 
 
-def session_options(parser: argparse.ArgumentParser) -> None:
-    """Add how to get to the network: the flags of zenoh's examples and of zenohd."""
+def session_options(parser: argparse.ArgumentParser, mode: str = "peer") -> None:
+    """Add how to get to the network: the flags of zenoh's examples and of zenohd.
+
+    ``mode`` is the one of a command without ``-m`` and configuration.
+    """
     group = parser.add_argument_group("session")
     group.add_argument(
-        "-m", "--mode", choices=["peer", "client", "router"], help="what to be (default: peer)"
+        "-m",
+        "--mode",
+        choices=["peer", "client", "router"],
+        help=f"what to be (default: {mode})",
     )
     group.add_argument(
         "-e",

@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from zenwire.cli.diagnostics import unattended
 from zenwire.cli.options import key_options, seconds, session_options
 from zenwire.cli.running import FAILED, LOST, OK, note, run_command, say, session_of
 
@@ -91,6 +92,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--json", action="store_true", help="the status every second as a line of JSON on stdout"
     )
     session_options(parser)
+    unattended(parser)
 
 
 def _amount(text: str) -> int:

@@ -9,8 +9,9 @@ import os
 import signal
 from typing import TYPE_CHECKING, Final
 
+from zenwire.cli.diagnostics import unattended
 from zenwire.cli.options import count, session_options
-from zenwire.cli.running import FAILED, OK, Wrong, note, run_command, say
+from zenwire.cli.running import FAILED, OK, Wrong, endings, note, run_command, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,7 +71,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     plugins.add_argument("-P", "--plugin", action="append", default=[], metavar="NAME")
     plugins.add_argument("--plugin-search-dir", action="append", default=[], metavar="PATH")
     plugins.add_argument("--rest-http-port", metavar="SOCKET")
-    session_options(parser)
+    session_options(parser, "router")
+    unattended(parser)
 
 
 def _seconds(text: str) -> float:
@@ -84,7 +86,7 @@ def _seconds(text: str) -> float:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Route until SIGINT or SIGTERM; then say good-bye to all, and exit with 0."""
+    """Route until SIGINT, SIGTERM or SIGHUP; then say good-bye to all, and exit with 0."""
     return run_command(args, _main)
 
 
@@ -211,13 +213,14 @@ async def _main(args: argparse.Namespace) -> int:
     except ConfigError as e:
         if len(e.problems) == 1:
             raise
-        say(args, f"{e.source or 'the configuration'} has {len(e.problems)} problems:")
-        for problem in e.problems:
-            say(args, str(problem))
+        found = f"{e.source or 'the configuration'} has {len(e.problems)} problems:"
+        for line in (found, *map(str, e.problems)):
+            say(args, line, "ERROR")
         return FAILED
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    numbers = [signal.SIGINT, *endings()]
+    for number in numbers:
         loop.add_signal_handler(number, told.set)
     tap = _tap(args)
     try:
@@ -233,7 +236,7 @@ async def _main(args: argparse.Namespace) -> int:
         if tap is not None:
             await asyncio.to_thread(tap.close)
             note(args, _written(tap))
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in numbers:
             loop.remove_signal_handler(number)
     return OK
 

@@ -1,25 +1,25 @@
-"""How the commands of the network run: one loop, talk on stderr, data on stdout, a clean end."""
+"""How the commands of the network run: one loop, data on stdout, a clean end."""
 
 from __future__ import annotations
 
 import asyncio
 import io
-import logging
 import os
 import queue
-import re
 import signal
 import sys
 import threading
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from zenwire.cli.diagnostics import log_to_stderr, note, say
+from zenwire.cli.escaping import escape_lines
 from zenwire.cli.options import config_of
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+    from collections.abc import AsyncIterator, Callable, Coroutine
 
     from zenwire import aio
 
@@ -28,12 +28,11 @@ __all__ = [
     "LOST",
     "OK",
     "OUT_OF_TIME",
-    "TERMINATED",
     "USAGE",
     "Aside",
     "Output",
     "Wrong",
-    "harmless",
+    "endings",
     "many",
     "note",
     "run_command",
@@ -48,25 +47,12 @@ FAILED: Final = 1
 USAGE: Final = 2
 LOST: Final = 3
 OUT_OF_TIME: Final = 124
-TERMINATED: Final = 143
-_LEVELS: Final = (logging.WARNING, logging.INFO, logging.DEBUG)
+_SIGNALLED: Final = 128
+"""Added to the number of the signal that has ended a command: 143 for SIGTERM, as in shells."""
 
 
 class Wrong(Exception):  # noqa: N818 # what the arguments are
     """The arguments do not go together: exit code 2."""
-
-
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-
-
-def harmless(text: str) -> str:
-    """What others sent, without what would steer a terminal: such characters are written out."""
-    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
-
-
-def say(args: argparse.Namespace, text: str) -> None:
-    """Talk: on stderr, with the name of the command."""
-    print(f"zenwire {args.command}: {harmless(text)}", file=sys.stderr, flush=True)
 
 
 def many(number: int, word: str) -> str:
@@ -74,63 +60,52 @@ def many(number: int, word: str) -> str:
     return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
-def note(args: argparse.Namespace, text: str) -> None:
-    """Talk that ``--quiet`` leaves out."""
-    if not args.quiet:
-        say(args, text)
+def endings() -> list[signal.Signals]:
+    """Signals that end a command cleanly, besides SIGINT. `nohup` ignores SIGHUP, and so do we."""
+    ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [signal.SIGTERM] if ignored else [signal.SIGTERM, signal.SIGHUP]
 
 
 def run_command(
     args: argparse.Namespace, main: Callable[[argparse.Namespace], Coroutine[Any, Any, int]]
 ) -> int:
-    """Run a command in a loop of its own. SIGTERM ends it as Ctrl-C does, with its own code."""
-    told = False
+    """Run a command in a loop of its own.
+
+    SIGTERM and SIGHUP end it as Ctrl-C does, with an exit code of their own.
+    """
+    told: signal.Signals | None = None
 
     async def guarded() -> int:
-        def end() -> None:
+        def end(number: signal.Signals) -> None:
             nonlocal told
-            told = True
+            told = told or number
             if task is not None:
                 task.cancel()
 
         task = asyncio.current_task()
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGTERM, end)
+        numbers = endings()
+        for number in numbers:
+            loop.add_signal_handler(number, end, number)
         try:
             return await main(args)
         finally:
-            loop.remove_signal_handler(signal.SIGTERM)
-            if told:
-                # Some say it twice, and the second time must not spoil the end.
-                signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            for number in numbers:
+                loop.remove_signal_handler(number)
+                if told:
+                    # Some say it twice, and the second time must not spoil the end.
+                    signal.signal(number, signal.SIG_IGN)
 
     try:
-        with _log_to_stderr(args):
+        with log_to_stderr(args):
             return asyncio.run(guarded())
     except asyncio.CancelledError:
         if told:
-            return TERMINATED
+            return _SIGNALLED + told
         raise
     except Wrong as e:
-        say(args, str(e))
+        say(args, str(e), "ERROR")
         return USAGE
-
-
-@contextmanager
-def _log_to_stderr(args: argparse.Namespace) -> Iterator[None]:
-    """Meanwhile; a program that runs a command keeps the log that it has."""
-    level = _LEVELS[min(getattr(args, "verbose", 0), len(_LEVELS) - 1)]
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter(f"zenwire {args.command}: %(message)s"))
-    log = logging.getLogger("zenwire")
-    before = list(log.handlers), log.propagate, log.level
-    log.handlers[:], log.propagate = [handler], False
-    log.setLevel(level)
-    try:
-        yield
-    finally:
-        log.handlers[:], log.propagate = before[:2]
-        log.setLevel(before[2])
 
 
 @asynccontextmanager
@@ -195,7 +170,6 @@ class Output:
 
     def __init__(self) -> None:
         self._aside = Aside()
-        self._is_terminal = sys.stdout.isatty()
         sys.stdout.flush()
         try:
             self._fd: int | None = sys.stdout.fileno()
@@ -205,11 +179,11 @@ class Output:
     async def write(self, data: str | bytes) -> None:
         """Returns when it is written. Raises OSError, such as BrokenPipeError.
 
-        Text for a terminal is made harmless; bytes are written as they are.
+        Control characters in text are escaped, but for line ends and tabs; bytes are written as
+        they are.
         """
         if isinstance(data, str):
-            text = harmless(data) if self._is_terminal else data
-            raw = text.encode(errors="backslashreplace")
+            raw = escape_lines(data).encode(errors="backslashreplace")
         else:
             raw = data
         if self._fd is None:

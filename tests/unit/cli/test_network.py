@@ -14,7 +14,7 @@ import pytest
 from zenwire import aio
 from zenwire.cli.main import COMMANDS, main, parser_of
 from zenwire.cli.receiving import Inbox
-from zenwire.cli.running import Aside, harmless, many
+from zenwire.cli.running import Aside, many
 from zenwire.cli.sub import Tally
 from zenwire.wire.data import Put
 
@@ -160,11 +160,6 @@ def test_what_waits_aside_does_not_hold_up_the_end() -> None:
     asyncio.run(check())
     os.write(writing, b"x")
     os.close(writing)
-
-
-def test_what_others_sent_does_not_steer_a_terminal() -> None:
-    assert harmless("grün\t1\n") == "grün\t1\n"
-    assert harmless("\x1b[2J\x9b\x7f\r") == r"\x1b[2J\x9b\x7f\x0d"
 
 
 def test_numbers_and_words() -> None:

@@ -40,10 +40,11 @@ def effective(*options: str) -> aio.Config:
     return router._config(args)  # what the flags mean
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_it_routes_until_it_is_told_to_end(number: signal.Signals) -> None:
     with running("-l", "tcp/127.0.0.1:0", "-i", "abcd") as (process, line):
-        found = re.fullmatch(r"zenwire router: router abcd listens on (\S+)\n", line)
+        said = r"\S+Z INFO zenwire router: router abcd listens on (\S+)\n"
+        found = re.fullmatch(said, line)
         assert found is not None, line
 
         async def main() -> None:
@@ -66,6 +67,80 @@ def test_it_routes_until_it_is_told_to_end(number: signal.Signals) -> None:
         asyncio.run(asyncio.wait_for(main(), TIMEOUT))
         process.send_signal(number)
         assert process.wait(TIMEOUT) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_its_end_is_told_to_those_who_are_connected(number: signal.Signals, tmp_path: Path) -> None:
+    tapped = tmp_path / "tap.pcapng"
+    with running("-l", "tcp/127.0.0.1:0", "--tap", str(tapped)) as (process, line):
+
+        async def main() -> None:
+            settings = aio.Config.from_dict(
+                {"mode": "client", "connect": {"endpoints": [line.split()[-1]]}}
+            )
+            async with aio.open(settings):
+                process.send_signal(number)
+                assert await asyncio.to_thread(process.wait, TIMEOUT) == 0
+
+        asyncio.run(asyncio.wait_for(main(), TIMEOUT))
+    kinds = [
+        entry.kind
+        for window in windows(tapped)
+        for entry in Conversation(column_scan(), Want()).feed(window)
+    ]
+    assert kinds[-1] == "close"
+
+
+def test_sighup_is_ignored_under_nohup() -> None:
+    command = "trap '' HUP; exec \"$@\""
+    router = [sys.executable, "-m", "zenwire", "router", "--no-multicast-scouting"]
+    options = ["-l", "tcp/127.0.0.1:0", "--status", "0.2"]
+    with subprocess.Popen(
+        ["sh", "-c", command, "sh", *router, *options], stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stderr is not None
+            assert "listens on" in process.stderr.readline()
+            process.send_signal(signal.SIGHUP)
+            assert "nobody" in process.stderr.readline()
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(TIMEOUT) == 0
+        finally:
+            process.kill()
+
+
+def test_the_help_names_the_default_mode(capsys: pytest.CaptureFixture[str]) -> None:
+    for command, mode in (("router", "router"), ("sub", "peer")):
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
+        assert f"what to be (default: {mode})" in " ".join(capsys.readouterr().out.split())
+
+
+STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (ERROR|WARNING|INFO|DEBUG) zenwire router: \S.*"
+
+
+def test_every_line_has_a_time_and_a_level() -> None:
+    notice = "transport/link/unixpipe/file_access_mask:7"
+    options = ["-l", "tcp/127.0.0.1:0", "--status", "0.1", "-vv", "--cfg", notice]
+    with running(*options, "-e", "tcp/127.0.0.1:1") as (process, line):
+        assert process.stderr is not None
+        lines = [line, *(process.stderr.readline() for _ in range(5))]
+        process.send_signal(signal.SIGTERM)
+        lines += process.stderr.read().splitlines()
+    levels = set()
+    for one in lines:
+        found = re.fullmatch(STAMP, one.rstrip("\n"))
+        assert found is not None, one
+        levels.add(found[1])
+    assert {"INFO", "WARNING"} <= levels
+
+
+def test_what_it_ends_with_has_a_time_and_a_level(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["router", "-l", "tcp/127.0.0.1:none"]) == 1
+    line = capsys.readouterr().err
+    found = re.fullmatch(STAMP, line.rstrip("\n"))
+    assert found is not None, line
+    assert found[1] == "ERROR"
 
 
 def test_the_flags_of_zenohd() -> None:
