@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from zenwire.cli.options import count, key_options, seconds, session_options
+from zenwire.cli.programs import NotStartedError, run_program
 from zenwire.cli.running import OK, OUT_OF_TIME, USAGE, Output, note, run_command, say, session_of
 from zenwire.cli.shown import text_of
+from zenwire.errors import ZError
 
 if TYPE_CHECKING:
     import argparse
@@ -39,8 +40,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--exec",
         metavar="COMMAND",
         help="answer with what a shell command prints; it gets the payload on stdin, and KEY, "
-        "PARAMETERS and SELECTOR with ZENWIRE_ before them in its environment; if it fails, the "
-        "answer is an error with its stderr",
+        "PARAMETERS and SELECTOR with ZENWIRE_ before them in its environment; if it fails, or these "
+        "do not fit there (a NUL byte, some 100 kB), the answer is an error that says why",
     )
     answer.add_argument("--error", metavar="TEXT", help="answer with an error")
     parser.add_argument("--encoding", metavar="NAME", help="of the answers")
@@ -67,8 +68,12 @@ async def _main(args: argparse.Namespace) -> int:
     room = asyncio.Semaphore(_AT_ONCE)
 
     async def answer(query: aio.Query) -> None:
-        async with room, query:
-            await _answer(args, query)
+        try:
+            async with query, room:
+                await _answer(args, query)
+        except ZError as e:
+            # One query must not end the command: the others are still answered.
+            say(args, f"{query.selector}: {e}")
 
     async with (
         session_of(args) as session,
@@ -104,9 +109,9 @@ async def _answer(args: argparse.Namespace, query: aio.Query) -> None:
             await query.reply_err(f"{args.file}: {e.strerror}")
             return
     elif args.exec is not None:
-        code, value, said = await _executed(args.exec, query, payload)
-        if code:
-            await query.reply_err(said or f"exit code {code}", encoding="text/plain")
+        value, failure = await _executed(args.exec, query, payload)
+        if failure:
+            await query.reply_err(failure, encoding="text/plain")
             return
     else:
         value = payload
@@ -119,28 +124,18 @@ async def _answer(args: argparse.Namespace, query: aio.Query) -> None:
     await query.reply(key, value, encoding=encoding, attachment=args.attachment)
 
 
-async def _executed(command: str, query: aio.Query, payload: bytes) -> tuple[int, bytes, bytes]:
-    """Exit code, stdout and stderr. A program whose asker is gone is ended with us."""
+async def _executed(command: str, query: aio.Query, payload: bytes) -> tuple[bytes, bytes]:
+    """Stdout of the command for this query, or what to answer as an error; the other is empty."""
     told = {
         "ZENWIRE_KEY": str(query.key_expr),
         "ZENWIRE_PARAMETERS": str(query.parameters),
         "ZENWIRE_SELECTOR": str(query.selector),
     }
-    process = await asyncio.create_subprocess_shell(
-        command,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=os.environ | told,
-    )
     try:
-        out, said = await process.communicate(payload)
-    except BaseException:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-        raise
-    return process.returncode or 0, out, said.strip()
+        code, out, said = await run_program(command, told, payload)
+    except NotStartedError as e:
+        return b"", str(e).encode()
+    return (b"", said.strip() or f"exit code {code}".encode()) if code else (out, b"")
 
 
 def _line(query: aio.Query, *, as_json: bool) -> str:
