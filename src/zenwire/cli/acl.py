@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
+from zenwire.cli.escaping import escape, json_text
 from zenwire.cli.running import OK
 
 if TYPE_CHECKING:
@@ -106,9 +106,9 @@ def run(args: argparse.Namespace) -> int:
     ):
         found = None if access is None else access.explain(party, flow, message, key)
         if args.json:
-            print(json.dumps(_told(found, party, message, flow, key)))
+            print(json_text(_told(found, party, message, flow, key), ascii_only=True))
         else:
-            print("\n".join(_lines(found, message, flow, key)))
+            print("\n".join(map(escape, _lines(found, message, flow, key))))
     return OK
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 from typing import TYPE_CHECKING, Final
 
+from zenwire.cli.escaping import escape, json_text
 from zenwire.cli.options import config_of, key_options, seconds, session_options
 from zenwire.cli.running import FAILED, OK, Output, note, run_command
 
@@ -66,16 +66,16 @@ class _Told:
             await self._output.write("".join(map(self._line, checks)))
 
     def _line(self, check: Check) -> str:
-        hint = f"\n    try: {check.hint}" if check.hint else ""
-        return f"{self._marks[check.mark]} {check.text}{hint}\n"
+        hint = f"\n    try: {escape(check.hint)}" if check.hint else ""
+        return f"{self._marks[check.mark]} {escape(check.text)}{hint}\n"
 
     async def end(self, verdict: str, code: int) -> int:
         if self._json:
             told = {"verdict": verdict, "ok": code == OK}
             checks = [check._asdict() for check in self.checks]
-            await self._output.write(json.dumps(told | {"checks": checks}, indent=1) + "\n")
+            await self._output.write(json_text(told | {"checks": checks}, indent=1) + "\n")
         else:
-            await self._output.write(f"\n{verdict}\n")
+            await self._output.write(f"\n{escape(verdict)}\n")
         return code
 
 

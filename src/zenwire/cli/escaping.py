@@ -11,7 +11,7 @@ import json
 import re
 from typing import Any, Final
 
-__all__ = ["escape", "escape_lines", "json_text"]
+__all__ = ["escape", "escape_json", "escape_lines", "json_text"]
 
 # C1 controls act as escape sequences on some terminals. Directional controls make a terminal show
 # text in another order than it has. U+2028 and U+2029 end lines for some programs.
@@ -40,10 +40,12 @@ def json_text(value: Any, *, indent: int | None = None, ascii_only: bool = False
 
     ``ascii_only`` is for text that is written in the encoding of the terminal, whichever that is.
     """
-    return _IN_JSON.sub(
-        lambda found: f"\\u{ord(found[0]):04x}",
-        json.dumps(value, ensure_ascii=ascii_only, indent=indent),
-    )
+    return escape_json(json.dumps(value, ensure_ascii=ascii_only, indent=indent))
+
+
+def escape_json(text: str) -> str:
+    """The same for a text that is JSON already."""
+    return _IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _written_out(found: re.Match[str]) -> str:

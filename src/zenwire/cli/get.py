@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from zenwire.cli.escaping import escape, json_text
 from zenwire.cli.options import count, seconds, session_options
 from zenwire.cli.running import (
     FAILED,
@@ -19,8 +19,8 @@ from zenwire.cli.running import (
     say,
     session_of,
 )
-from zenwire.cli.shown import FIELDS, TEMPLATE, json_of, text_of, value_of
-from zenwire.cli.sub import shown_by
+from zenwire.cli.shown import json_of, text_of, value_of
+from zenwire.cli.sub import format_options, shown_by
 
 if TYPE_CHECKING:
     import argparse
@@ -67,22 +67,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--timeout", type=seconds, default=10.0, metavar="S", help="default: 10 seconds"
     )
     parser.add_argument("-n", "--count", type=count, metavar="N", help="end after N replies")
-    how = parser.add_mutually_exclusive_group()
-    how.add_argument(
-        "-f",
-        "--format",
-        default=TEMPLATE,
-        metavar="TEMPLATE",
-        help=f"how to print a reply; fields: {', '.join(FIELDS)} (default: {TEMPLATE!r})",
-    )
-    how.add_argument(
-        "--jsonl",
-        "--json",
-        dest="json",
-        action="store_true",
-        help="one JSON object per reply; one with `error` for an error",
-    )
-    how.add_argument("--raw", action="store_true", help="the bytes of payloads, and nothing else")
+    format_options(parser, "a reply", "one JSON object per reply; one with `error` for an error")
     session_options(parser)
 
 
@@ -151,7 +136,7 @@ class _Asked:
                 await self._output.write(_error_line(reply, error) + "\n")
             else:
                 text = text_of(error.payload.to_bytes(), str(error.encoding))
-                say(self._args, f"error: {text}")
+                say(self._args, f"error: {escape(text)}")
 
     @property
     def _over(self) -> bool:
@@ -188,4 +173,4 @@ def _error_line(reply: aio.Reply, error: aio.ReplyError) -> str:
     text = value_of(raw, encoding)
     told: dict[str, Any] = {"error": raw.hex() if text is None else text}
     told["error_is"] = "hex" if text is None else "text"
-    return json.dumps(told | {"encoding": encoding, "replier": _replier(reply)}, ensure_ascii=False)
+    return json_text(told | {"encoding": encoding, "replier": _replier(reply)})

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
+from zenwire.cli.escaping import escape, json_text
 from zenwire.cli.options import session_options
 from zenwire.cli.running import FAILED, OK, Output, run_command, say, session_of
 
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
 async def _main(args: argparse.Namespace) -> int:
     async with session_of(args) as session:
         told = told_of(session)
-    text = json.dumps(told, indent=1) if args.json else "\n".join(_lines(told))
+    text = json_text(told, indent=1) if args.json else "\n".join(map(escape, _lines(told)))
     await Output().write(text + "\n")
     if told["nodes"]:
         return OK

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-import json
 import os
 import sys
 import time
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from zenwire.cli.diagnostics import unattended
+from zenwire.cli.escaping import json_text
 from zenwire.cli.options import count, seconds, session_options
 from zenwire.cli.running import LOST, OK, Wrong, note, run_command, say, session_of
 
@@ -285,7 +285,7 @@ def _show(args: argparse.Namespace, status: Status, recorder: Recorder | None) -
         told = {**status._asdict()}
         if recorder is not None:
             told["recorder"] = recorder.status()._asdict()
-        print(json.dumps(told), flush=True)
+        print(json_text(told, ascii_only=True), flush=True)
     elif not args.quiet and sys.stderr.isatty():
         faults = f", {status.faults:,} payloads not as they say" if status.faults else ""
         faults += f", {status.restarts} restarts of Spark's queries" if status.restarts else ""

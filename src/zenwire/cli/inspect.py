@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -12,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zenwire.cli.captures import MAGICS, is_capture
+from zenwire.cli.diagnostics import tell
+from zenwire.cli.escaping import json_text
 from zenwire.errors import CaptureError
 from zenwire.wire.describe import all_messages
 from zenwire.wire.diagram import diagram, title
@@ -132,7 +133,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _say(text: str) -> None:
-    print(f"zenwire inspect: {text}", file=sys.stderr)
+    tell("inspect", text)
 
 
 # --- captures -----------------------------------------------------------------------------------
@@ -315,18 +316,12 @@ def _json_lines(section: Section, shown: Iterable[Entry], *, full: bool) -> Iter
             if entry.linkstate is not None:
                 told["linkstate"] = to_plain(entry.linkstate, full=full)
             told["spans"] = _spans(trace(section, entry))
-            yield json.dumps(told)
+            yield json_text(told, ascii_only=True)
         if entry.fault is not None:
             fault = entry.fault
-            yield json.dumps(
-                where
-                | {
-                    "fault": fault.fault.name,
-                    "offset": fault.offset,
-                    "message": fault.message,
-                    "detail": fault.detail,
-                }
-            )
+            told = where | {"fault": fault.fault.name, "offset": fault.offset}
+            told |= {"message": fault.message, "detail": fault.detail}
+            yield json_text(told, ascii_only=True)
 
 
 def _spans(span: Span) -> PlainValue:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Iterator
@@ -25,6 +24,8 @@ from zenwire.capture.conversation import (
     follow,
     windows,
 )
+from zenwire.cli.diagnostics import tell
+from zenwire.cli.escaping import json_text
 from zenwire.cli.inspect_lines import Lines, as_json
 from zenwire.columns import Scanner, Spans, malformed, network, transport
 from zenwire.errors import KeyExprError
@@ -82,7 +83,9 @@ def inspect_capture(path: Path, args: argparse.Namespace, *, colour: bool) -> in
                 stopped = True
                 break
             shown += 1
-            for line in [json.dumps(as_json(entry))] if args.json else lines.of(entry):
+            for line in (
+                [json_text(as_json(entry), ascii_only=True)] if args.json else lines.of(entry)
+            ):
                 print(line, flush=args.follow)
     except KeyboardInterrupt:
         if not args.follow:
@@ -93,7 +96,7 @@ def inspect_capture(path: Path, args: argparse.Namespace, *, colour: bool) -> in
 
 
 def _say(text: str) -> None:
-    print(f"zenwire inspect: {text}", file=sys.stderr)
+    tell("inspect", text)
 
 
 def column_scan() -> Scan:

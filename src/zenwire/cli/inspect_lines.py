@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from zenwire.cli.escaping import escape
 from zenwire.wire.data import Err, Reply
 from zenwire.wire.declare import DeclareFinal
 from zenwire.wire.define import spec_of
@@ -62,7 +63,7 @@ class Lines:
         size = f"{len(payload):,} B" if payload is not None else ""
         who = self._pad("from", _name(entry, entry.side))
         whom = self._pad("to", _name(entry, 1 - entry.side))
-        key = "?" if entry.key is None and entry.key_fault else entry.key or ""
+        key = escape("?" if entry.key is None and entry.key_fault else entry.key or "")
         parts = [
             self._paint("time", f"{at:%H:%M:%S}.{entry.time % 10**9 // 1000:06}"),
             f"{who} \u2192 {whom}",
@@ -77,7 +78,7 @@ class Lines:
         encoding: Encoding | None = getattr(body, "encoding", None)
         payload: bytes | None = getattr(body, "payload", None)
         if payload is not None:
-            yield str(encoding)
+            yield escape(str(encoding))
             if payload:
                 yield preview(payload)
         if entry.loss is not None:
@@ -85,8 +86,8 @@ class Lines:
         if entry.fault is not None:
             yield self._paint("fault", f"{entry.fault} in {preview(entry.data)}")
         if entry.key_fault is not None:
-            yield self._paint("fault", entry.key_fault)
-        told = " ".join(detail(entry.message))
+            yield self._paint("fault", escape(entry.key_fault))
+        told = escape(" ".join(detail(entry.message)))
         if told:
             yield told
         if entry.latency is not None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from typing import TYPE_CHECKING
 
+from zenwire.cli.escaping import escape, json_text
 from zenwire.cli.options import count, key_options, seconds, session_options
 from zenwire.cli.running import (
     FAILED,
@@ -115,5 +115,5 @@ async def _get(args: argparse.Namespace) -> int:
 
 def _line(args: argparse.Namespace, key: str, alive: bool) -> str:
     if args.json:
-        return json.dumps({"key": key, "alive": alive, "received_ns": time.time_ns()}) + "\n"
-    return f"{'alive' if alive else 'dead '} {key}\n"
+        return json_text({"key": key, "alive": alive, "received_ns": time.time_ns()}) + "\n"
+    return f"{'alive' if alive else 'dead '} {escape(key)}\n"

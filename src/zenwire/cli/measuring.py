@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 import statistics
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from zenwire.cli.escaping import escape, json_text
 from zenwire.cli.options import count, key_options, seconds, session_options
 from zenwire.cli.running import FAILED, LOST, OK, OUT_OF_TIME, Output, note, say, session_of
 
@@ -159,9 +159,9 @@ async def _report(
             continue
         window.new = 0
         if args.json:
-            told.append(json.dumps({"key": key} | found, ensure_ascii=False))
+            told.append(json_text({"key": key} | found))
         else:
-            told += [key, *lines(found)]
+            told += [escape(key), *lines(found)]
     if told:
         await output.write("\n".join(told) + "\n")
     return len(told)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from zenwire.cli.escaping import escape, json_text
 from zenwire.cli.options import count, key_options, seconds, session_options
 from zenwire.cli.programs import NotStartedError, run_program
 from zenwire.cli.running import OK, OUT_OF_TIME, USAGE, Output, note, run_command, say, session_of
@@ -143,9 +143,9 @@ def _line(query: aio.Query, *, as_json: bool) -> str:
     encoding = "" if query.encoding is None else str(query.encoding)
     text = None if raw is None else text_of(raw, encoding)
     if not as_json:
-        return f"{query.selector}{'' if text is None else f' {text}'}\n"
+        return f"{escape(str(query.selector))}{'' if text is None else f' {escape(text)}'}\n"
     told: dict[str, Any] = {"key": str(query.key_expr), "parameters": str(query.parameters)}
     told |= {"payload": text, "encoding": encoding or None}
     if query.attachment is not None:
         told["attachment"] = text_of(query.attachment.to_bytes(), "")
-    return json.dumps(told, ensure_ascii=False) + "\n"
+    return json_text(told) + "\n"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import re
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from zenwire.cli.diagnostics import unattended
+from zenwire.cli.escaping import escape, json_text
 from zenwire.cli.options import key_options, seconds, session_options
 from zenwire.cli.running import FAILED, LOST, OK, note, run_command, say, session_of
 
@@ -196,11 +196,12 @@ async def _until_over(args: argparse.Namespace, recorder: Recorder) -> None:
 
 def _show(args: argparse.Namespace, status: Status, rows: float, size: float) -> None:
     if args.json:
-        print(json.dumps({**status._asdict(), "rows_per_s": rows, "bytes_per_s": size}), flush=True)
+        told = {**status._asdict(), "rows_per_s": rows, "bytes_per_s": size}
+        print(json_text(told, ascii_only=True), flush=True)
     elif not args.quiet:
         import sys  # noqa: PLC0415 - only here
 
-        trouble = f", {status.trouble}" if status.trouble else ""
+        trouble = f", {escape(status.trouble)}" if status.trouble else ""
         line = (
             f"{status.rows:,} rows, {rows:,.0f}/s, {size / 1e6:,.1f} MB/s, {status.lost:,} lost, "
             f"{status.neighbours} connected{trouble}"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from zenwire.cli.diagnostics import tell
+from zenwire.cli.escaping import escape_json
 
 if TYPE_CHECKING:
     import argparse
@@ -42,7 +44,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Make it. Exit code 2: it is not said where it goes."""
     if not args.html and not args.json:
-        _say("say where it goes: --html report.html, or --json")
+        tell("report", "say where it goes: --html report.html, or --json")
         return 2
     from zenwire.web.report import open_source, render, to_json  # noqa: PLC0415 - slow to load
 
@@ -52,15 +54,11 @@ def run(args: argparse.Namespace) -> int:
     summary = _summary(source)
     if args.html:
         _write(args.html, render(summary))
-        points = "".join(f"\n  {text}" for text, _ in summary.verdict.points)
-        _say(f"{args.html}: {summary.verdict.headline.lower()}{points}")
+        points = [text for text, _ in summary.verdict.points]
+        tell("report", f"{args.html}: {summary.verdict.headline.lower()}", points)
     if args.json:
-        print(to_json(summary, indent=1))
+        print(escape_json(to_json(summary, indent=1)))
     return 0
-
-
-def _say(text: str) -> None:
-    print(f"zenwire report: {text}", file=sys.stderr)
 
 
 def _summary(source: Source) -> Summary:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import TYPE_CHECKING
 
+from zenwire.cli.escaping import escape, json_text
 from zenwire.cli.options import config_of, count, seconds, session_options
 from zenwire.cli.running import FAILED, OK, Output, Wrong, note, run_command, say
 
@@ -78,5 +78,5 @@ async def _main(args: argparse.Namespace) -> int:
 def _line(hello: aio.Hello, *, as_json: bool) -> str:
     if as_json:
         told = {"whatami": str(hello.whatami), "zid": str(hello.zid), "locators": hello.locators}
-        return json.dumps(told) + "\n"
-    return f"{hello.whatami!s:<6} {hello.zid!s:<32} {' '.join(hello.locators)}\n"
+        return json_text(told) + "\n"
+    return f"{hello.whatami!s:<6} {hello.zid!s:<32} {escape(' '.join(hello.locators))}\n"

@@ -1,11 +1,15 @@
-"""How samples and replies are shown: by a template, as JSON, or in a line."""
+"""How samples and replies are shown: by a template, as JSON, or in a line.
+
+What others have sent is escaped, unless ``raw`` asks for it as it is.
+"""
 
 from __future__ import annotations
 
 import base64
-import json
 import re
 from typing import TYPE_CHECKING, Any, Final
+
+from zenwire.cli.escaping import escape, json_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +60,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 def text_of(payload: bytes, encoding: str) -> str:
-    """The payload for people: text, or how many bytes there are and how they begin."""
+    """The payload for people: text as it is, or how many bytes there are and how they begin."""
     text = value_of(payload, encoding)
     if text is not None:
         return text
@@ -93,7 +97,7 @@ def json_of(sample: aio.Sample, time_ns: int | None = None, **more: Any) -> str:
     if source is not None:
         who = source.source_id
         told["source"] = {"zid": str(who.zid), "eid": who.eid, "sn": source.source_sn}
-    return json.dumps(told | more, ensure_ascii=False)
+    return json_text(told | more)
 
 
 class TemplateError(Exception):
@@ -134,6 +138,8 @@ _FIELD: Final[dict[str, Callable[[aio.Sample, int], str]]] = {
 }
 FIELDS: Final = tuple(_FIELD)
 TEMPLATE: Final = "{kind} {key} {payload}"
+_OUR_OWN: Final = frozenset({"json"})
+"""Fields that are escaped already, by rules of their own."""
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\\": "\\"}
 _PARTS: Final = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|\\(.)|[{}]", re.DOTALL)
 
@@ -141,10 +147,11 @@ _PARTS: Final = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|\\(.)|[{}]", re.DOTALL)
 class Template:
     r"""``{key} {payload}``: fields in braces, ``{{`` is a brace, ``\n`` and ``\t`` as in C.
 
-    Raises TemplateError.
+    Fields are escaped, what is between them is not; with ``raw``, nothing is. Raises TemplateError.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, raw: bool = False) -> None:
+        self._raw = raw
         self._parts: list[str | Callable[[aio.Sample, int], str]] = []
         end = 0
         for found in _PARTS.finditer(text):
@@ -152,8 +159,7 @@ class Template:
             end = found.end()
         self._parts.append(text[end:])
 
-    @staticmethod
-    def _part(found: re.Match[str]) -> str | Callable[[aio.Sample, int], str]:
+    def _part(self, found: re.Match[str]) -> str | Callable[[aio.Sample, int], str]:
         whole, name, escaped = found[0], found[1], found[2]
         if whole in ("{{", "}}"):
             return whole[0]
@@ -161,7 +167,10 @@ class Template:
             return _ESCAPES.get(escaped, whole)
         if name not in _FIELD:
             raise TemplateError(f"no field {whole!r} in a format; there are {', '.join(FIELDS)}")
-        return _FIELD[name]
+        field = _FIELD[name]
+        if self._raw or name in _OUR_OWN:
+            return field
+        return lambda sample, time_ns: escape(field(sample, time_ns))
 
     def show(self, sample: aio.Sample, time_ns: int = 0) -> str:
         """The template with the fields of this sample."""

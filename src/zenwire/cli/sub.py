@@ -43,23 +43,29 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     key_options(parser, "what to subscribe to", many=True)
     parser.add_argument("-n", "--count", type=count, metavar="N", help="end after N samples")
     parser.add_argument("--timeout", type=seconds, metavar="S", help="end after so many seconds")
-    how = parser.add_mutually_exclusive_group()
-    how.add_argument(
+    format_options(
+        parser,
+        "a sample",
+        "one JSON object per line; payload_is says whether the payload is text or base64",
+    )
+    session_options(parser)
+
+
+def format_options(parser: argparse.ArgumentParser, one: str, as_json: str) -> None:
+    """Add how samples are printed; `shown_by` reads it."""
+    parser.add_argument(
         "-f",
         "--format",
-        default=TEMPLATE,
         metavar="TEMPLATE",
-        help=f"how to print a sample; fields: {', '.join(FIELDS)} (default: {TEMPLATE!r})",
+        help=f"how to print {one}; fields: {', '.join(FIELDS)} (default: {TEMPLATE!r}); control "
+        "characters in fields are escaped",
     )
-    how.add_argument(
-        "--jsonl",
-        "--json",
-        dest="json",
+    parser.add_argument("--jsonl", "--json", dest="json", action="store_true", help=as_json)
+    parser.add_argument(
+        "--raw",
         action="store_true",
-        help="one JSON object per line; payload_is says whether the payload is text or base64",
+        help="the bytes of payloads, and nothing else; with --format, its fields as they were sent",
     )
-    how.add_argument("--raw", action="store_true", help="the bytes of payloads, and nothing else")
-    session_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -86,15 +92,18 @@ async def _main(args: argparse.Namespace) -> int:
 
 def shown_by(args: argparse.Namespace) -> Shown:
     """How a sample is printed. Raises Wrong."""
-    if args.raw:
-        return lambda one: one.sample.payload.to_bytes()
+    if args.json and (args.raw or args.format is not None):
+        raise Wrong("--jsonl is not allowed with --raw or --format")
     if args.json:
         return lambda one: f"{json_of(one.sample, one.time_ns)}\n"
+    if args.raw and args.format is None:
+        return lambda one: one.sample.payload.to_bytes()
     try:
-        template = Template(args.format)
+        template = Template(TEMPLATE if args.format is None else args.format, raw=args.raw)
     except TemplateError as e:
         raise Wrong(f"--format: {e}") from None
-    return lambda one: f"{template.show(one.sample, one.time_ns)}\n"
+    # As bytes, which are not escaped once more: what the template itself says is meant.
+    return lambda one: f"{template.show(one.sample, one.time_ns)}\n".encode()
 
 
 def joined(parts: Sequence[str | bytes]) -> str | bytes:

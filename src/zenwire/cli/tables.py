@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zenwire.cli.captures import capture_files
+from zenwire.cli.diagnostics import tell
+from zenwire.cli.escaping import escape_lines, json_text
 
 if TYPE_CHECKING:
     import argparse
@@ -117,12 +117,12 @@ def run(args: argparse.Namespace) -> int:
             )
         done = time.monotonic()
     told = _told(result, args, size, (ready - begin, done - ready))
-    print(json.dumps(told) if args.json else _summary(told))
+    print(json_text(told, ascii_only=True) if args.json else escape_lines(_summary(told)))
     return 0
 
 
 def _say(text: str) -> None:
-    print(f"zenwire tables: {text}", file=sys.stderr)
+    tell("tables", text)
 
 
 def _check_out(out: Path) -> None:
