@@ -14,9 +14,12 @@ from hypothesis import settings
 settings.register_profile("zenwire", deadline=None, print_blob=True)
 settings.load_profile("zenwire")
 
-# A shell has what it runs in the background ignore Ctrl-C, and so would all that tests start.
+# A shell has what it runs in the background ignore Ctrl-C, and so would all that tests start;
+# nohup does the same for SIGHUP.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 WITHOUT_FAST = Path(__file__).parent / "without_fast"
 

@@ -91,7 +91,7 @@ def test_examples_run(
         code = main(words[1:])
         captured = capsys.readouterr()
         if "delta" in words and not _has_delta():
-            assert code == 1
+            assert code == 2
             assert "pip install 'zenwire[delta]'" in captured.err
         else:
             assert code == 0, captured.err

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from zenwire.spark.ingest import Pipeline, Status
 
 SUMMARY = "the standing pipeline: spools into tables for Spark and all, exactly once"
+EXTRA = "spark"
 EXAMPLES: tuple[str, ...] = (
     "zenwire ingest --spool spools/robots --lake lake",
     "zenwire ingest --spool spools/a --spool spools/b --lake lake --once",

@@ -6,13 +6,13 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zenwire.cli.captures import MAGICS, is_capture
 from zenwire.cli.diagnostics import tell
 from zenwire.cli.escaping import json_text
+from zenwire.cli.extras import require
 from zenwire.errors import CaptureError
 from zenwire.wire.describe import all_messages
 from zenwire.wire.diagram import diagram, title
@@ -56,7 +56,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "input",
         nargs="*",
         metavar="CAPTURE|HEX|FILE",
-        help="a capture (pcap or pcapng, also compressed) or a directory of them; hexadecimal "
+        help="a capture (pcap or pcapng, also compressed; needs zenwire[fast]) or a directory of them; hexadecimal "
         "(spaces, colons, 0x allowed), a file of bytes or of hexadecimal text, or - for standard "
         "input",
     )
@@ -154,8 +154,9 @@ def _capture(given: list[str]) -> Path | None:
 
 def _is_expanded_capture(path: Path) -> bool:
     """Whether what a compressed file holds is a capture; such are not told from the outside."""
-    with _needing_extra():
-        from zenwire.capture.rotation import check  # noqa: PLC0415 - NumPy and PyArrow, if needed
+    require("fast")
+    from zenwire.capture.rotation import check  # noqa: PLC0415 - slow to load
+
     try:
         check(str(path))
     except CaptureError:
@@ -164,8 +165,9 @@ def _is_expanded_capture(path: Path) -> bool:
 
 
 def _inspect_capture(path: Path, args: argparse.Namespace) -> int:
-    with _needing_extra():
-        from zenwire.cli.inspect_capture import inspect_capture  # noqa: PLC0415 - the same
+    require("fast")
+    from zenwire.cli.inspect_capture import inspect_capture  # noqa: PLC0415 - slow to load
+
     try:
         return inspect_capture(path, args, colour=_in_colour())
     except ValueError as e:
@@ -176,17 +178,6 @@ def _refuse_capture_options(args: argparse.Namespace) -> None:
     useless = [f"--{name}" for name in _OF_CAPTURES if getattr(args, name)]
     if useless:
         raise UsageError(f"{', '.join(useless)}: for captures, and this is none")
-
-
-@contextmanager
-def _needing_extra() -> Iterator[None]:
-    try:
-        yield
-    except ImportError as e:
-        raise UsageError(
-            f"captures are read with NumPy, Numba and PyArrow, and {e.name} is not here: "
-            "pip install 'zenwire[fast]'"
-        ) from None
 
 
 # --- bytes --------------------------------------------------------------------------------------

@@ -13,12 +13,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final, Protocol
 
 from zenwire import __version__
+from zenwire.cli.extras import EXTRAS, MissingExtraError, require
 from zenwire.errors import ZError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["COMMANDS", "Command", "Load", "main", "parser_of"]
+__all__ = ["COMMANDS", "Command", "Load", "extra_of", "main", "parser_of"]
 
 
 class Command(Protocol):
@@ -39,6 +40,15 @@ class Command(Protocol):
         """Do it, and return the exit code."""
 
 
+def extra_of(command: Command) -> str:
+    """The extra without which a command does not run, ``EXTRA`` of its file; empty for none.
+
+    If there is one, a ``--format`` with the name of another extra needs that, too.
+    """
+    extra: str = getattr(command, "EXTRA", "")
+    return extra
+
+
 class Load:
     """A command whose file is loaded when it is needed: the others cost it no time."""
 
@@ -57,6 +67,10 @@ class Load:
     @property
     def EXAMPLES(self) -> tuple[str, ...]:  # noqa: N802 # as in the protocol
         return self._module().EXAMPLES
+
+    @property
+    def EXTRA(self) -> str:  # noqa: N802 # a constant of a module
+        return extra_of(self._module())
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the command's own arguments."""
@@ -104,6 +118,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     chosen = {name: COMMANDS[name] for name in given[:1] if name in COMMANDS}
     args = parser_of(chosen or COMMANDS).parse_args(given)
     try:
+        _check_extras(COMMANDS[args.command], args)
         code = COMMANDS[args.command].run(args)
         sys.stdout.flush()
     except BrokenPipeError:
@@ -111,14 +126,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         # flushes stdout once more at exit, so give it somewhere to write.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (ZError, OSError) as error:
+    except (ZError, OSError, MissingExtraError) as error:
         from zenwire.cli.diagnostics import say  # noqa: PLC0415 - when it is needed
 
         say(args, str(error), "ERROR")
-        return 1
+        return 2 if isinstance(error, MissingExtraError) else 1
     except KeyboardInterrupt:
         return 130
     return code
+
+
+def _check_extras(command: Command, args: argparse.Namespace) -> None:
+    """Raises MissingExtraError, before anything is opened or written."""
+    extra = extra_of(command)
+    if extra:
+        output = getattr(args, "format", "")
+        require(extra, *(one for one in [output] if one in EXTRAS))
 
 
 def parser_of(commands: Mapping[str, Command]) -> argparse.ArgumentParser:
@@ -135,11 +158,13 @@ def parser_of(commands: Mapping[str, Command]) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"zenwire {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, command in commands.items():
+        extra = extra_of(command)
+        needs = f" (needs zenwire[{extra}])" if extra else ""
         command.arguments(
             subparsers.add_parser(
                 name,
-                help=command.SUMMARY,
-                description=command.SUMMARY,
+                help=command.SUMMARY + needs,
+                description=command.SUMMARY + needs,
                 epilog=_examples(command.EXAMPLES),
                 formatter_class=argparse.RawDescriptionHelpFormatter,
             )

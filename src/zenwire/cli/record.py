@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from zenwire.spool import Writer
 
 SUMMARY = "record what is published on keys into a spool, for weeks if need be"
+EXTRA = "fast"
 EXAMPLES: tuple[str, ...] = (
     "zenwire record -k 'robot/**' --to spools/robots",
     "zenwire record -e tcp/10.0.0.1:7447 -k 'robot/**' --exclude 'robot/*/camera/**' --to spools/r",
@@ -52,7 +53,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--to", required=True, metavar="PLACE", help="a directory, or an MCAP file")
     parser.add_argument(
-        "--format", choices=["spool", "mcap"], default="spool", help="default: spool"
+        "--format",
+        choices=["spool", "mcap"],
+        default="spool",
+        help="spool (the default); mcap needs the extra of the same name",
     )
     parser.add_argument(
         "--duration", type=seconds, metavar="S", help="end after so many seconds (default: never)"

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from zenwire.web.report import Source, Summary
 
 SUMMARY = "make one self-contained page of captures or tables: who, what, how fast, what was lost"
+EXTRA = "spark"
 EXAMPLES: tuple[str, ...] = (
     "zenwire report drive.pcap --html report.html",
     "zenwire report captures/ --html report.html",

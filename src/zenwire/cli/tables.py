@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 SUMMARY = (
     "turn captures into tables: samples, queries, sessions, losses and more, for Spark and all"
 )
+EXTRA = "spark"
 EXAMPLES: tuple[str, ...] = (
     "zenwire tables capture.pcap --out tables",
     "zenwire tables 'captures/*.pcapng.gz' --out tables --tables samples,losses --json",
