@@ -17,6 +17,7 @@ from zenwire.links.base import (
 from zenwire.links.endpoint import (
     PROTOCOLS,
     Options,
+    check_protocol,
     options_of,
     parse_endpoint,
     priorities_of,
@@ -45,6 +46,7 @@ __all__ = [
     "Network",
     "Options",
     "Receiver",
+    "check_protocol",
     "connect",
     "is_multicast",
     "listen",

@@ -23,6 +23,7 @@ __all__ = [
     "METADATA",
     "PROTOCOLS",
     "Options",
+    "check_protocol",
     "host_and_port",
     "options_of",
     "parse_endpoint",
@@ -235,14 +236,19 @@ class Options:
         return tuple(str(item) for item in value)
 
 
+def check_protocol(endpoint: Locator) -> None:
+    """Check that there is a link for the protocol of an endpoint. Raises EndpointError."""
+    if endpoint.protocol not in CONFIG:
+        raise _unknown_protocol(shown(endpoint), endpoint.protocol)
+
+
 def options_of(endpoint: Locator) -> Options:
     """The configuration of an endpoint, and whether its protocol and address are good.
 
     Raises EndpointError. A Locator has no configuration.
     """
-    keys = CONFIG.get(endpoint.protocol)
-    if keys is None:
-        raise _unknown_protocol(shown(endpoint), endpoint.protocol)
+    check_protocol(endpoint)
+    keys = CONFIG[endpoint.protocol]
     config = endpoint.config if isinstance(endpoint, EndPoint) else ""
     values = _read(endpoint, "config", config, keys, strict=True) if config else {}
     if "iface" in values and "bind" in values:

@@ -7,7 +7,7 @@ import logging
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from zenwire.links import LinkError, shown
+from zenwire.links import LinkError, check_protocol, shown
 from zenwire.node.carrier import Carrier
 from zenwire.node.eviction import GRACE, most_silent, oldest_handshake
 from zenwire.node.filters.guarded import meet
@@ -69,6 +69,7 @@ class Adjacency:
         if self._over or self._node.closed:
             raise LinkError(shown(endpoint), "this node is closed")
         if endpoint.protocol not in self._allowed:
+            check_protocol(endpoint)
             names = ", ".join(sorted(self._allowed))
             reason = f"the configuration allows {names or 'no protocol'} only"
             raise LinkError(shown(endpoint), reason, "see transport/link/protocols")

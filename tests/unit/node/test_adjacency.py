@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.unit.node.nodes import Lan, Taker, put, run, until
-from zenwire.links import Attach, Link, LinkError
+from zenwire.links import Attach, EndpointError, Link, LinkError
 from zenwire.node.neighbour import Neighbour
 from zenwire.node.node import Node
 from zenwire.node.seats import NotOpened
@@ -24,6 +24,24 @@ def test_a_protocol_that_is_not_allowed_is_not_used() -> None:
         await node.close()
         with pytest.raises(LinkError, match="this node is closed"):
             await node.connect(EndPoint.parse("tcp/127.0.0.1:1"))
+        await lan.close()
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("protocol", ["quic", "serial", "unixpipe", "vsock"])
+def test_a_protocol_without_a_link_is_refused_by_its_name(protocol: str) -> None:
+    """The configuration is not to blame: there is nothing in it that would help."""
+
+    async def scenario() -> None:
+        lan = Lan()
+        node = lan.bare(transport={"link": {"protocols": ["tcp"]}})
+        where = EndPoint(protocol, "127.0.0.1:1", "", "")
+        for doing in (node.listen(where), node.connect(where), node.connect(where.locator)):
+            with pytest.raises(EndpointError, match=f"{protocol} is a protocol of Zenoh") as error:
+                await doing
+            assert "transport/link/protocols" not in str(error.value)
+            assert "supported are tcp, tls, udp" in str(error.value)
         await lan.close()
 
     run(scenario())
