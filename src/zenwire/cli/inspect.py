@@ -13,6 +13,7 @@ from zenwire.cli.captures import MAGICS, is_capture
 from zenwire.cli.diagnostics import tell
 from zenwire.cli.escaping import json_text
 from zenwire.cli.extras import require
+from zenwire.cli.file_types import other_directory, other_file
 from zenwire.errors import CaptureError
 from zenwire.wire.describe import all_messages
 from zenwire.wire.diagram import diagram, title
@@ -109,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
         capture = _capture(args.input)
         if capture is not None:
             return _inspect_capture(capture, args)
-        data = _read(args.input)
+        data = _read(args.input, any_format=args.form != "auto")
         _refuse_capture_options(args)
         form = _guess(data) if args.form == "auto" else Form(args.form)
     except UsageError as error:
@@ -145,6 +146,9 @@ def _capture(given: list[str]) -> Path | None:
         return None
     path = Path(given[0])
     if path.is_dir():
+        other = other_directory(path)
+        if other is not None:
+            raise UsageError(f"{path} is {other}")
         return path
     known = is_capture(path)
     if known is None:
@@ -225,14 +229,14 @@ def _layout(name: str) -> int:
     return 0
 
 
-def _read(given: list[str]) -> bytes:
-    """The bytes that the arguments mean."""
+def _read(given: list[str], *, any_format: bool) -> bytes:
+    """The bytes that the arguments mean; ``any_format`` also of files of other formats."""
     if not given:
         raise UsageError("give bytes in hexadecimal, a file, or - for standard input")
     if given == ["-"]:
-        return _content(sys.stdin.buffer.read(), "standard input")
+        return _content(sys.stdin.buffer.read(), "standard input", any_format=any_format)
     if len(given) == 1 and _is_file(given[0]):
-        return _content(Path(given[0]).read_bytes(), given[0])
+        return _content(Path(given[0]).read_bytes(), given[0], any_format=any_format)
     data = _from_hex(" ".join(given))
     if data is None:
         raise UsageError(f"{' '.join(given)!r} is neither a file nor hexadecimal")
@@ -248,7 +252,7 @@ def _is_file(name: str) -> bool:
         return False
 
 
-def _content(content: bytes, source: str) -> bytes:
+def _content(content: bytes, source: str, *, any_format: bool) -> bytes:
     """A file's bytes, or those that its text says."""
     if content[:4] in MAGICS:
         raise UsageError(
@@ -256,6 +260,9 @@ def _content(content: bytes, source: str) -> bytes:
         )
     if not content:
         raise UsageError(f"{source} is empty")
+    other = None if any_format else other_file(content[:64])
+    if other is not None:
+        raise UsageError(f"{source} is {other}")
     try:
         data = _from_hex(content.decode("ascii"))
     except UnicodeDecodeError:

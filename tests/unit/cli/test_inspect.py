@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import json
 import shlex
+import sqlite3
 import sys
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import mcap.writer
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.recorded import CAPTURES, _streams
 from tests.strategies import message_specs
 from tests.unit.capture.writer import packets_of, pcapng
+from tests.unit.spool.rows import samples
 from zenwire.cli import inspect
+from zenwire.cli.file_types import other_file
 from zenwire.cli.main import main
+from zenwire.spool import Writer
 from zenwire.wire.batch import encode_batch, frame_stream
 from zenwire.wire.data import Put
 from zenwire.wire.inspect.dissect import Form
@@ -267,6 +277,96 @@ def test_a_capture_from_standard_input_is_refused_with_a_reason(
     code, out, err = run(capsys, "-")
     assert (code, out) == (2, "")
     assert "is a capture: write it to a file, and inspect that" in err
+
+
+def _mcap(path: Path) -> Path:
+    with (path / "made").open("wb") as file:
+        writer = mcap.writer.Writer(file)
+        writer.start()
+        writer.finish()  # type: ignore[no-untyped-call] # its stub says nothing of it
+    return path / "made"
+
+
+def _parquet(path: Path) -> Path:
+    pq.write_table(pa.table({"a": [1]}), path / "made")
+    return path / "made"
+
+
+def _spool(path: Path) -> Path:
+    with Writer.open(path / "spool") as writer:
+        writer.append(samples(range(3)))
+    return path / "spool"
+
+
+def _segment(path: Path) -> Path:
+    (found,) = (_spool(path) / "samples").glob("*.arrow")
+    return found
+
+
+def _index(path: Path) -> Path:
+    (found,) = (_spool(path) / "samples").glob("*.index")
+    return found
+
+
+def _sqlite(path: Path) -> Path:
+    with contextlib.closing(sqlite3.connect(path / "made")) as made:
+        made.execute("CREATE TABLE a (b)")
+    return path / "made"
+
+
+def _gzip(path: Path) -> Path:
+    (path / "made").write_bytes(gzip.compress(b"no capture"))
+    return path / "made"
+
+
+def _zip(path: Path) -> Path:
+    with zipfile.ZipFile(path / "made", "w") as made:
+        made.writestr("a", "b")
+    return path / "made"
+
+
+@pytest.mark.parametrize(
+    ("make", "what"),
+    [
+        (_mcap, "is an MCAP file: the mcap command"),
+        (_parquet, "is a Parquet file: pyarrow, pandas and Spark read it"),
+        (_spool, "is a spool: zenwire ingest --spool DIR"),
+        (_segment, "is an Arrow stream, as in a spool: zenwire ingest"),
+        (_index, "is the index of a segment of a spool: zenwire ingest"),
+        (_sqlite, "is an SQLite database"),
+        (_gzip, "is compressed with gzip, and no capture: decompress it"),
+        (_zip, "is a ZIP archive: decompress it"),
+    ],
+)
+def test_files_of_other_formats_are_named(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    make: Callable[[Path], Path],
+    what: str,
+) -> None:
+    path = make(tmp_path)
+    code, out, err = run(capsys, str(path))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert f"{path} {what}" in err
+    if path.is_file():
+        # Whoever says what it is knows better.
+        code, _, err = run(capsys, str(path), "--as", "stream", "--limit", "1")
+        assert what not in err
+
+
+def test_standard_input_of_another_format(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    given = io.TextIOWrapper(io.BytesIO(_mcap(tmp_path).read_bytes()))
+    monkeypatch.setattr(sys, "stdin", given)
+    code, out, err = run(capsys, "-")
+    assert (code, out) == (2, "")
+    assert "standard input is an MCAP file" in err
+
+
+def test_no_batch_begins_as_a_file_of_another_format() -> None:
+    for digits in SESSIONS:
+        assert other_file(bytes.fromhex(digits)) is None
 
 
 @pytest.mark.parametrize("digits", SESSIONS)

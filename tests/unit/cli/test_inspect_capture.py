@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import re
@@ -138,8 +137,10 @@ def test_compressed(capsys: pytest.CaptureFixture[str], tmp_path: Path, codec: s
     assert len(objects(text)) == 90
 
 
-def test_compressed_bytes_are_bytes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    for i, content in enumerate([gzip.compress(b"hello"), b"\x1f\x8b\x00", b"\x04\x22\x4d\x18\0"]):
+def test_bytes_that_only_begin_as_compressed_ones_are_bytes(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for i, content in enumerate([b"\x1f\x8b\x00", b"\x04\x22\x4d\x18\0"]):
         path = tmp_path / str(i)
         path.write_bytes(content)
         _, _, err = run(capsys, path)
