@@ -94,6 +94,72 @@ def test_it_would_come(where: str) -> None:
     assert (code, told["verdict"][:14]) == (0, "It would come:")
 
 
+@contextmanager
+def our_router(message: str, flow: str) -> Iterator[int]:
+    """A router of ours that refuses such messages on demo/**."""
+    port = free_port()
+    access = {
+        "enabled": True,
+        "default_permission": "allow",
+        "rules": [
+            {
+                "id": "no",
+                "messages": [message],
+                "flows": [flow],
+                "permission": "deny",
+                "key_exprs": ["demo/**"],
+            }
+        ],
+        "subjects": [{"id": "all"}],
+        "policies": [{"rules": ["no"], "subjects": ["all"]}],
+    }
+    command = [sys.executable, "-m", "zenwire", "router", "--no-multicast-scouting"]
+    command += ["-l", f"tcp/127.0.0.1:{port}", "--cfg", f"access_control:{json.dumps(access)}"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as router:
+        try:
+            assert router.stderr is not None
+            assert b"listens on" in router.stderr.readline()
+            yield port
+        finally:
+            router.terminate()
+
+
+@pytest.mark.parametrize(
+    ("message", "flow", "why"),
+    [
+        ("put", "ingress", "a publisher on demo/a: "),
+        ("put", "egress", "refuses to send us what comes: "),
+        ("declare_subscriber", "ingress", "refuses our subscription (access_control)"),
+    ],
+)
+def test_what_the_access_control_of_a_router_refuses(message: str, flow: str, why: str) -> None:
+    with (
+        our_router(message, flow) as port,
+        reference("client", connect=port) as client,
+        ticking(client, "demo/a"),
+        client.declare_publisher("other/quiet"),
+    ):
+        flags = ["-m", "client", "-e", f"tcp/127.0.0.1:{port}", "--no-multicast-scouting"]
+        code, told = doctor(*flags, "-k", "demo/*", "--timeout", "1")
+        assert (code, told["ok"]) == (1, False)
+        assert told["verdict"] == "It does not come: nodes on the way refuse it."
+        assert why in said(told, "filter", "bad")
+        assert "zenwire acl explain" in said(told, "filter", "bad")
+        if flow == "egress":
+            # What is refused is something else.
+            code, told = doctor(*flags, "-k", "other/*", "--timeout", "0.5")
+            assert (code, told["verdict"][:14]) == (0, "It would come:")
+            assert "cannot be known" not in told["verdict"]
+
+
+def test_a_router_that_does_not_tell_what_it_refuses(where: str) -> None:
+    flags = ["-m", "client", "-e", where, "--no-multicast-scouting"]
+    code, told = doctor(*flags, "-k", "quiet/*", "--timeout", "0.5")
+    assert code == 0
+    assert "refuses it cannot be known from here." in told["verdict"]
+    assert "does not tell what it refuses" in said(told, "filter", "info")
+
+
 def test_near_misses(where: str) -> None:
     flags = ["-m", "client", "-e", where, "--no-multicast-scouting", "--timeout", "0.5"]
     keys = ["sensor/temp", "robot1/Sensor/*", "robot1/sensor", "store/a"]

@@ -12,6 +12,14 @@ from typing import TYPE_CHECKING, Final
 from zenwire import aio
 from zenwire.cli.doctor_keys import misses, published_key
 from zenwire.cli.doctor_reach import Check, as_client
+from zenwire.cli.doctor_refusals import (
+    Refused,
+    counted,
+    findings,
+    silent_nodes,
+    subscription_refused,
+    to_us_alone,
+)
 from zenwire.cli.receiving import losses_of
 from zenwire.keyexpr import intersects
 
@@ -88,9 +96,15 @@ class Heard:
     keys: dict[str, int] = field(default_factory=dict)
     elsewhere: dict[str, int] = field(default_factory=dict)
     publishers: list[str] = field(default_factory=list)
+    publishing: dict[str, set[str]] = field(default_factory=dict)
+    """Keys of publishers that match, by the ZenohID of their nodes."""
     declared: list[Declaration] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
     shared_memory: int = 0
+    refused: bool = False
+    """Nodes on the way have refused what should come."""
+    silent: list[str] = field(default_factory=list)
+    """Neighbours that do not tell what they refuse."""
 
     def say(self, step: str, mark: str, text: str, hint: str = "") -> None:
         self.checks.append(Check(step, mark, text, hint))
@@ -101,7 +115,7 @@ class Heard:
 
     def conclusions(self) -> list[Check]:
         """What follows, if nothing has come."""
-        if self.samples:
+        if self.samples or self.refused:
             return []
         found: list[Check] = []
         would = self.matching(self.publishers)
@@ -154,8 +168,15 @@ class Heard:
         if self.samples:
             keys = "a key" if len(self.keys) == 1 else f"{len(self.keys):,} keys"
             return f"It comes: {self.samples:,} samples on {keys}.", True
+        if self.refused:
+            return "It does not come: nodes on the way refuse it.", False
         if self.matching(self.publishers):
-            return "It would come: there is a publisher, but it published nothing so far.", True
+            verdict = "It would come: there is a publisher, but nothing of it came so far"
+            if self.silent:
+                verdict += (
+                    f"; whether {', '.join(self.silent)} refuses it cannot be known from here"
+                )
+            return f"{verdict}.", True
         if self.elsewhere or self.publishers:
             return "Connected, but what is published there does not match.", False
         return "Connected, but nobody publishes.", False
@@ -185,8 +206,40 @@ async def listen(config: Config, wanted: list[str], limit: float, *, wide: bool)
             heard.say("session", "bad", "this node is connected to nobody", "-e tcp/HOST:7447")
             return heard
         heard.connected = True
+        before = await counted(everything)
         await _hear(stack, session, everything, heard, wide=wide)
+        told = await counted(everything)
+        exact = not wide or session is not everything
+        await _refused(session, heard, told.since(before), own, exact=exact)
+        heard.silent = [] if heard.samples else silent_nodes(session, told)
+    for node in heard.silent:
+        text = f"{node} does not tell what it refuses: access control cannot be ruled out there"
+        heard.say("filter", "info", text, "look at access_control in its configuration")
     return heard
+
+
+async def _refused(
+    session: aio.Session, heard: Heard, new: Refused, config: Config, *, exact: bool
+) -> None:
+    """Find what was refused while listening.
+
+    Unless it is ``exact``, this session has subscribed to all keys, too. What is refused to it may
+    be others than those that are wanted; and these may have come by that other subscription alone.
+    """
+    own = str(session.zid())
+    if heard.samples:
+        if exact or not subscription_refused(new, own):
+            return
+        found = await to_us_alone(config, heard.wanted, 0.0)
+        if found:
+            heard.say("receive", "warn", "they came by the doctor's subscription to ** alone")
+            heard.samples = 0
+    else:
+        found, again = findings(new, own, heard.publishing, exact=exact)
+        if again:
+            found += await to_us_alone(config, heard.wanted, heard.limit)
+    heard.checks += found
+    heard.refused = any(check.mark == "bad" for check in found)
 
 
 async def _connected(session: aio.Session) -> bool:
@@ -246,17 +299,23 @@ async def _until_enough(ear: _Ear, limit: float) -> None:
 async def _admin(session: aio.Session, heard: Heard) -> None:
     """Publishers, which tell nobody of themselves but the admin space of their nodes."""
     async for reply in session.get(_PUBLISHERS, timeout=_ASKED, target=aio.QueryTarget.ALL):
-        if reply.ok is not None and _of_others(reply.ok.payload, str(session.zid())):
-            heard.publishers.append(str(reply.ok.key_expr).split("/", 4)[4])
+        if reply.ok is None:
+            continue
+        others = _others(reply.ok.payload, str(session.zid()))
+        if others is None or others:
+            key = str(reply.ok.key_expr).split("/", 4)[4]
+            heard.publishers.append(key)
+            for zid in others or () if heard.matching([key]) else ():
+                heard.publishing.setdefault(zid, set()).add(key)
 
 
-def _of_others(payload: aio.ZBytes, own: str) -> bool:
-    """Whether somebody else is among those who declared it. What cannot be read says nothing."""
+def _others(payload: aio.ZBytes, own: str) -> set[str] | None:
+    """Nodes that declared it, but for our own; None if the payload cannot be read."""
     try:
         sources = json.loads(payload.to_bytes())
-        return any(zid != own for zids in sources.values() for zid in zids)
+        return {str(zid) for zids in sources.values() for zid in zids if zid != own}
     except (ValueError, AttributeError, TypeError):
-        return True
+        return None
 
 
 async def _alive(session: aio.Session, key: str, tokens: list[str]) -> None:
