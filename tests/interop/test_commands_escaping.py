@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -163,6 +164,7 @@ def test_queries(world: World, more: list[str]) -> None:
         assert "owned" in clean(*ended(process))
 
 
+@pytest.mark.skipif("ZENWIRE_WITHOUT_FAST" in os.environ, reason="captures need the extra")
 def test_captures_and_the_log(
     world: World, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
