@@ -49,7 +49,6 @@ ALIKE = (
     '{connect:{endpoints:["tcp"]}}',
     '{connect:{endpoints:["tcp/"]}}',
     '{connect:{endpoints:["/x"]}}',
-    '{connect:{endpoints:["foo/x"]}}',
     '{connect:{endpoints:["tcp/x?"]}}',
     '{connect:{endpoints:["tcp/x?a"]}}',
     '{connect:{endpoints:["tcp/x?=a"]}}',
@@ -223,7 +222,7 @@ ALIKE = (
     "{transport:{unicast:{qos:{enabled:null}}}}",
     "{transport:{multicast:{join_interval:null}}}",
     "{transport:{multicast:{max_sessions:0}}}",
-    '{transport:{link:{protocols:["tcp","foo"]}}}',
+    '{transport:{link:{protocols:["tcp","ws"]}}}',
     "{transport:{link:{protocols:[]}}}",
     '{transport:{link:{tx:{sequence_number_resolution:"8bit"}}}}',
     '{transport:{link:{tx:{sequence_number_resolution:"16bit"}}}}',
@@ -330,8 +329,14 @@ ALIKE = (
 )
 
 # The reference takes these: it bends numbers until they fit, and does not look at unknown keys of
-# some objects. What was meant is lost silently, so they are refused here.
+# some objects. What was meant is lost silently, so they are refused here. A protocol without links
+# is refused when the configuration is read, not when somebody connects.
 STRICTER = (
+    '{connect:{endpoints:["foo/x"]}}',
+    '{connect:{endpoints:{router:["quic/x:1"]}}}',
+    '{connect:{endpoints:[{strategy:"oneOf",locators:["tcp/x:1","serial/x"]}]}}',
+    '{listen:{endpoints:["vsock/1:1"]}}',
+    '{transport:{link:{protocols:["tcp","quic"]}}}',
     "[]",
     '{connect:{endpoints:[{strategy:"oneOf",locators:["tcp/x"],foo:1}]}}',
     "{connect:{timeout_ms:{router:1.5}}}",

@@ -353,6 +353,12 @@ def _nearest(word: str, words: Iterable[str]) -> str:
     return f"did you mean {near[0]!r}?" if near else "there are " + ", ".join(known)
 
 
+def check_protocol(protocol: str, endpoint: str) -> None:
+    """Raise EndpointError for a protocol without links here; ``endpoint`` is for the message."""
+    if protocol not in CONFIG:
+        raise _unknown_protocol(endpoint, protocol)
+
+
 def _unknown_protocol(name: str, protocol: str) -> EndpointError:
     supported = "supported are " + ", ".join(PROTOCOLS)
     if protocol in _ELSEWHERE:

@@ -185,7 +185,7 @@ def test_everything_that_is_wrong_is_told_at_once_and_nothing_opens(
 ) -> None:
     tapped = tmp_path / "tap.pcapng"
     options = [
-        *("-l", "tcp/127.0.0.1:none", "-l", "pigeon/loft", "-e", "udp/127.0.0.1:1"),
+        *("-l", "tcp/127.0.0.1:none", "-l", "udp/127.0.0.1:1", "-e", "pigeon/loft"),
         *("-i", "not hexadecimal", "--cfg", "timestamping/enabeld:true"),
         *("--cfg", "transport/link/protocols:['tcp']", "--tap", str(tapped)),
         *("--cfg", "downsampling:[{id:'a',flows:['egress'],rules:[]},{id:'a',rules:[]}]"),

@@ -11,6 +11,7 @@ from typing import Any, Final, Generic, TypeVar, cast
 
 from zenwire.errors import EncodeError, KeyExprError
 from zenwire.keyexpr import KeyExpr
+from zenwire.links import EndpointError, check_protocol
 from zenwire.node.config.kinds import (
     BOOL,
     FLOAT,
@@ -44,6 +45,7 @@ __all__ = [
     "NAMESPACE",
     "PAYLOAD_RANGE",
     "PRIORITY_UPDATE",
+    "PROTOCOL",
     "REGION_NAME",
     "SOCKET_ADDRESS",
     "ZENOH_ID",
@@ -226,11 +228,32 @@ class _EndPoint:
         for part in (found.metadata, found.config):
             if part and (not pairs(part) or "" in pairs(part)):
                 problems.refuse(path, node, f"{text!r} has a parameter without a name")
+        _supported(found.protocol, node, path, problems)
         metadata, config = _ordered(found.metadata), _ordered(found.config)
         return EndPoint(found.protocol, found.address, metadata, config)
 
     def plain(self, value: Any) -> Json:
         return str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Protocol:
+    """A protocol for which this node has links."""
+
+    def read(self, node: Node, path: str, problems: Problems) -> str:
+        text = TEXT.read(node, path, problems)
+        _supported(text, node, path, problems)
+        return text
+
+    def plain(self, value: Any) -> Json:
+        return cast(str, value)
+
+
+def _supported(protocol: str, node: Node, path: str, problems: Problems) -> None:
+    try:
+        check_protocol(protocol, path)
+    except EndpointError as e:
+        problems.refuse(path, node, e.reason, e.hint)
 
 
 def _ordered(parameters: str) -> str:
@@ -382,6 +405,7 @@ REGION_NAME: Final = _RegionName()
 MODE: Final = _Mode()
 MATCHER: Final = _Matcher()
 ENDPOINT: Final = _EndPoint()
+PROTOCOL: Final = _Protocol()
 CONNECT_TO: Final = _EndPoints()
 SOCKET_ADDRESS: Final = _SocketAddress()
 PAYLOAD_RANGE: Final = _PayloadRange()

@@ -25,6 +25,7 @@ from zenwire.node.config.kinds import (
     section,
     settings,
 )
+from zenwire.node.config.terms import PROTOCOL
 
 __all__ = [
     "Allocation",
@@ -285,7 +286,7 @@ class UnixPipe:
 class Link:
     """Links. ``protocols``: those that may be used; None allows all."""
 
-    protocols: tuple[str, ...] | None = option(Nullable(ListOf(TEXT)), default=None)
+    protocols: tuple[str, ...] | None = option(Nullable(ListOf(PROTOCOL)), default=None)
     tx: Tx = section(factory=Tx)
     rx: Rx = section(factory=Rx)
     tls: Tls = section(factory=Tls)

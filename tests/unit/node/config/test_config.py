@@ -34,6 +34,27 @@ def test_all_problems_are_told_at_once() -> None:
     assert str(pickle.loads(pickle.dumps(e.value))) == str(e.value)
 
 
+def test_a_protocol_without_links_is_refused_by_name() -> None:
+    text = """{
+  listen: { endpoints: { router: ["tcp/[::]:7447", "quic/[::]:7447"] } },
+  connect: { endpoints: [{ strategy: "oneOf", locators: ["tpc/a:1"] }] },
+  transport: { link: { protocols: ["tcp", "vsock"] } },
+}"""
+    with pytest.raises(ConfigError) as e:
+        Config.from_json5(text)
+    assert [(p.line, p.path) for p in e.value.problems] == [
+        (2, "listen/endpoints/router/1"),
+        (3, "connect/endpoints/0/locators/0"),
+        (4, "transport/link/protocols/1"),
+    ]
+    for name, problem in zip(("quic", "tpc", "vsock"), e.value.problems, strict=True):
+        assert name in problem.reason
+        assert "supported are tcp, tls, udp" in problem.hint
+    config = Config()
+    with pytest.raises(ConfigError, match="serial"):
+        config.insert_json5("connect/endpoints", '["serial//dev/tty"]')
+
+
 def test_a_dict_has_paths_but_no_lines() -> None:
     with pytest.raises(ConfigError) as e:
         Config.from_dict({"mode": "peer", "listen": {"endpoints": ["x"], "retry": {"foo": 1}}})
