@@ -50,6 +50,22 @@ async def text_of(replies: aio.Replies) -> list[str]:
     return said
 
 
+def test_the_configured_timeout_holds_for_queries_without_one() -> None:
+    async def main() -> None:
+        port = free_port()
+        async with (
+            aio.open(config(listen=port)) as answering,
+            aio.open(config(connect=port, queries_default_timeout=50)) as asking,
+            asking.declare_querier("q/**") as querier,
+            # It takes queries, and answers none.
+            answering.declare_queryable("q/**"),
+        ):
+            await ready(querier)
+            assert await text_of(asking.get("q/1")) == ["!Timeout"]
+
+    run(main())
+
+
 def test_a_query_and_all_it_carries() -> None:
     async def main() -> None:
         async with pair() as (answering, asking, querier):

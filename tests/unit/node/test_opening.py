@@ -8,6 +8,7 @@ import pytest
 from tests.unit.node.nodes import Lan, Taker, put, run, until
 from zenwire.links import LinkError
 from zenwire.node import NotConnected
+from zenwire.routing.propagation import Propagation
 from zenwire.wire.values import CloseReason, WhatAmI
 
 SCOUTED: dict[str, Any] = {"multicast": {"enabled": True}}
@@ -172,6 +173,26 @@ def test_a_peer_waits_for_those_it_finds_and_not_longer() -> None:
         assert all(face.introduced for face in b.neighbours)
         put(b, "a/x", b"at once")
         await until(lambda: taker.payloads == [b"at once"])
+        await lan.close()
+
+    run(scenario())
+
+
+def test_a_peer_waits_for_declarations_unless_it_need_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nobody says here that its declarations are complete."""
+    monkeypatch.setattr(Propagation, "final", lambda *_: None)
+
+    async def scenario() -> None:
+        lan = Lan(latency=0.01)
+        await lan.open(listen="memory/a")
+        since = now()
+        await lan.open(connect=["memory/a"])
+        assert now() - since == pytest.approx(0.5)
+        since = now()
+        await lan.open(connect=["memory/a"], open={"return_conditions": {"declares": False}})
+        assert now() - since < 0.2
         await lan.close()
 
     run(scenario())

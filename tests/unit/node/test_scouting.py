@@ -10,6 +10,7 @@ from tests.unit.node.nodes import Lan, run
 from zenwire.links import LinkError, open_multicast
 from zenwire.node import open_node, scout
 from zenwire.node.config import Config
+from zenwire.node.reach import Reach
 from zenwire.node.scouting import Scouting
 from zenwire.wire.locator import EndPoint, Locator
 from zenwire.wire.objects import decode, encode
@@ -154,6 +155,24 @@ def test_loopback_locators_are_for_askers_on_loopback() -> None:
         await group.close()
 
     asyncio.run(scenario())
+
+
+def test_the_group_is_joined_with_the_configured_ttl(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a link does with it is shown in the tests of links."""
+
+    async def scenario() -> None:
+        found: list[int | None] = []
+
+        async def join(_reach: Reach, *args: Any) -> Any:
+            found.append(args[3])
+            raise LinkError("udp", "nowhere to join")
+
+        monkeypatch.setattr(Reach, "join", join)
+        node = await Lan().open(scouting={"multicast": {"ttl": 7}, "delay": 0})
+        await node.close()
+        assert found == [7]
+
+    run(scenario())
 
 
 def test_an_interface_that_is_not_there_stops_a_client_only() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Final, Self, cast
 
@@ -21,7 +21,7 @@ from zenwire.node.config.kinds import (
     nearest,
     options_of,
 )
-from zenwire.node.config.nodes import TEXT_MAX, Json, Node, from_plain
+from zenwire.node.config.nodes import TEXT_MAX, Json, Node, from_plain, paths_of
 from zenwire.node.config.tree import Settings
 from zenwire.node.config.yaml import parse_yaml
 
@@ -31,12 +31,16 @@ _HIDDEN: Final = "***"
 
 
 class _Said:
-    """Settings, and what they mean as soon as somebody asks: once for a Config and its copies."""
+    """Settings, and what they mean as soon as somebody asks: once for a Config and its copies.
 
-    __slots__ = ("meant", "settings")
+    ``written`` has the paths that were set, whether to the default or not.
+    """
 
-    def __init__(self, settings: Settings) -> None:
+    __slots__ = ("meant", "settings", "written")
+
+    def __init__(self, settings: Settings, written: Iterable[str] = ()) -> None:
         self.settings = settings
+        self.written = frozenset(written)
         self.meant: Effective | None = None
 
 
@@ -67,23 +71,29 @@ class Config:
         """What that means. Raises ConfigError for what this node cannot do."""
         said = self._said
         if said.meant is None:
-            said.meant = effective(said.settings)
+            said.meant = effective(said.settings, said.written)
         return said.meant
+
+    @classmethod
+    def _of(cls, node: Node) -> Self:
+        made = cls()
+        made._said = _Said(_read_all(node), paths_of(node))
+        return made
 
     @classmethod
     def from_json5(cls, json: str) -> Self:
         """From JSON5, of which JSON is a part."""
-        return cls(_read_all(parse_json5(json)))
+        return cls._of(parse_json5(json))
 
     @classmethod
     def from_yaml(cls, yaml: str) -> Self:
         """From YAML. Needs the extra ``yaml``."""
-        return cls(_read_yaml(yaml))
+        return cls._of(_yaml_node(yaml))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> Self:
         """From dicts and lists, as a program writes them."""
-        return cls(_read_all(from_plain(values)))
+        return cls._of(from_plain(values))
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Self:
@@ -95,8 +105,8 @@ class Config:
             raise _error("", f"{suffix!r} does not say what format it has", hint, source=name)
         try:
             text = _text_of(name)
-            read = _read_yaml if suffix in {".yaml", ".yml"} else _read_json5
-            return cls(read(text))
+            parse = _yaml_node if suffix in {".yaml", ".yml"} else parse_json5
+            return cls._of(parse(text))
         except ConfigError as e:
             raise ConfigError(e.problems, source=name) from None
 
@@ -120,7 +130,9 @@ class Config:
         if len(names) > 1 and names[0] == "plugins":
             plugins = _merged(self.settings.plugins, names[1:], _plain_of(node, key), key)
             node, names = from_plain(plugins), names[:1]
-        self._said = _Said(_set(self.settings, names, node, key))
+        settings = _set(self.settings, names, node, key)
+        path = "/".join(names)
+        self._said = _Said(settings, {*self._said.written, path, *paths_of(node, path)})
 
     def get_json(self, key: str) -> str:
         """What a path says, as JSON."""
@@ -179,14 +191,10 @@ def _text_of(name: str) -> str:
     return text
 
 
-def _read_json5(text: str) -> Settings:
-    return _read_all(parse_json5(text))
-
-
-def _read_yaml(text: str) -> Settings:
+def _yaml_node(text: str) -> Node:
     node = parse_yaml(text)
     # A text of nothing but comments is null in YAML; it sets nothing.
-    return Settings() if node.kind == "null" else _read_all(node)
+    return Node(entries=()) if node.kind == "null" else node
 
 
 def _read_all(node: Node) -> Settings:

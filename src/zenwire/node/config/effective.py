@@ -6,11 +6,13 @@ what has no effect here is said in ``notices``.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from zenwire.errors import ConfigError, ConfigProblem
 from zenwire.node.config.connection import AutoConnectStrategy, Retry
+from zenwire.node.config.notices import notices_of
 from zenwire.node.config.terms import EndPoints, ModeDependent, SocketAddress
 from zenwire.node.config.transport import ShmMode
 from zenwire.node.config.tree import Settings
@@ -165,8 +167,11 @@ class Effective:
     notices: tuple[str, ...]
 
 
-def effective(settings: Settings) -> Effective:
-    """What holds. Raises ConfigError for what this node cannot do."""
+def effective(settings: Settings, written: Iterable[str] = ()) -> Effective:
+    """What holds. Raises ConfigError for what this node cannot do.
+
+    ``written`` has the paths that the configuration sets, for `notices_of`.
+    """
     _refuse_impossible(settings)
     mode = settings.mode or WhatAmI.PEER
     conditions = settings.open.return_conditions
@@ -182,7 +187,7 @@ def effective(settings: Settings) -> Effective:
         drop_future_timestamp=_or(settings.timestamping.drop_future_timestamp, False),
         queries_default_timeout=_or(settings.queries_default_timeout, 10_000),
         interests_timeout=_or(settings.routing.interests.timeout, 10_000),
-        notices=tuple(_notices(settings)),
+        notices=tuple(notices_of(settings, written)),
     )
 
 
@@ -278,28 +283,3 @@ def _refuse_impossible(settings: Settings) -> None:
         found.append(ConfigProblem("transport/auth/usrpwd", reason))
     if found:
         raise ConfigError(tuple(found))
-
-
-_DEFAULT = Settings()
-
-
-def _notices(settings: Settings) -> list[str]:
-    """What is set but has no effect. Defaults are not worth a notice."""
-    default = _DEFAULT
-    found = [f"plugins/{name}: zenwire cannot load plugins" for name in settings.plugins]
-    if settings.plugins_loading.enabled:
-        found.append("plugins_loading/enabled: zenwire cannot load plugins")
-    if settings.transport.shared_memory != default.transport.shared_memory:
-        found.append("transport/shared_memory: zenwire has no shared memory")
-    if settings.routing.peer is not None:
-        found.append("routing/peer: of older versions, has no effect")
-    if settings.routing.router.peers_failover_brokering is not None:
-        found.append("routing/router/peers_failover_brokering: of older versions, has no effect")
-    link, usual = settings.transport.link, default.transport.link
-    if link.tx.threads != usual.tx.threads:
-        found.append("transport/link/tx/threads: zenwire sends from one thread")
-    if link.tx.queue.allocation != usual.tx.queue.allocation:
-        found.append("transport/link/tx/queue/allocation: batches are made when they are needed")
-    if link.unixpipe != usual.unixpipe:
-        found.append("transport/link/unixpipe: zenwire has no pipes")
-    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NoReturn, TypeAlias
 
@@ -18,6 +18,7 @@ __all__ = [
     "Node",
     "Scalar",
     "from_plain",
+    "paths_of",
     "syntax_error",
 ]
 
@@ -70,6 +71,14 @@ class Node:
             case str():
                 return reprlib.repr(self.value)
         return str(self.value)
+
+
+def paths_of(node: Node, path: str = "") -> Iterator[str]:
+    """Yield the path of every key of an object, and of the objects in it."""
+    for entry in node.entries or ():
+        where = f"{path}/{entry.key}" if path else entry.key
+        yield where
+        yield from paths_of(entry.node, where)
 
 
 def syntax_error(reason: str, line: int, column: int) -> NoReturn:

@@ -93,9 +93,9 @@ def test_what_this_node_cannot_do_is_refused() -> None:
 def test_what_has_no_effect_is_said() -> None:
     config = Config.from_json5(
         "{plugins:{rest:{}}, plugins_loading:{enabled:true}, routing:{peer:{mode:'linkstate'},"
-        "router:{peers_failover_brokering:true}}, transport:{shared_memory:{enabled:false},"
+        "router:{peers_failover_brokering:true}}, transport:{shared_memory:{enabled:true},"
         "link:{tx:{threads:99,queue:{allocation:{mode:'init'}}},unixpipe:{file_access_mask:1}}}}"
     )
-    notices = effective(config.settings).notices
+    notices = config.effective.notices
     assert len(notices) == 8
     assert "plugins/rest: zenwire cannot load plugins" in notices
