@@ -204,14 +204,20 @@ class Node(Settling):
         """Let others connect. Raises LinkError."""
         listener = await self.adjacency.listen(endpoint)
         if self.config.scouting.gossip.enabled:
-            # Of a node that is on loopback alone, gossip tells that: its neighbours are there too.
-            self.tables.set_locators(self.locators(loopback=False) or self.locators())
+            self.tables.set_locators(self.public_locators())
             self.settle()
         return listener
 
     def locators(self, *, loopback: bool = True) -> list[Locator]:
         """Where others reach this node."""
         return [where for one in self.listeners for where in one.locators(loopback=loopback)]
+
+    def public_locators(self) -> list[Locator]:
+        """Locators for nodes elsewhere: loopback ones only if there are no others.
+
+        A node that listens on loopback alone has neighbours and askers on its own machine.
+        """
+        return self.locators(loopback=False) or self.locators()
 
     async def connect(self, endpoint: Locator, expect: ZenohId | None = None) -> Connection:
         """A session with who listens there; ``expect`` is who that must be.

@@ -84,8 +84,8 @@ class Scouting:
         if self._answers > ANSWERS_MAX:
             self.unanswered += 1
             return
-        locators = tuple(node.locators(loopback=_is_near(source)))
-        hello = Hello(version=VERSION, zid=node.zid, whatami=mode, locators=locators)
+        locators = node.locators() if _is_near(source) else node.public_locators()
+        hello = Hello(version=VERSION, zid=node.zid, whatami=mode, locators=tuple(locators))
         try:
             member.send_to(encode(hello), source)
         except LinkError as e:

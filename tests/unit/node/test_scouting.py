@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from contextlib import aclosing
 from typing import Any
 
 import pytest
 
+from tests.ports import free_port
 from tests.unit.node.nodes import Lan, run
 from zenwire.links import LinkError, open_multicast
 from zenwire.node import open_node, scout
@@ -155,6 +157,48 @@ def test_loopback_locators_are_for_askers_on_loopback() -> None:
         await group.close()
 
     asyncio.run(scenario())
+
+
+def _own_address() -> str:
+    """An address of this machine that is not loopback. Nothing is sent to find it."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as routed:
+        try:
+            routed.connect(("192.0.2.1", 9))
+        except OSError:
+            pytest.skip("this machine has loopback only")
+        return str(routed.getsockname()[0])
+
+
+def _hello_from(source: str, port: int) -> Hello:
+    """Ask the group on loopback, from an address of this machine."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        asking.bind((source, 0))
+        asking.settimeout(20)
+        loopback = socket.inet_aton("127.0.0.1")
+        asking.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, loopback)
+        asking.sendto(
+            encode(Scout(version=VERSION, what=WhatAmIMatcher.PEER)), ("224.0.0.224", port)
+        )
+        hello = decode(asking.recv(2_000), "scouting")
+    assert isinstance(hello, Hello)
+    return hello
+
+
+def test_an_asker_elsewhere_is_told_of_loopback_if_there_is_nothing_else() -> None:
+    """Over sockets: it may be on this machine, and ask by another of its addresses."""
+    here = _own_address()
+
+    async def scenario(listen: list[str]) -> list[str]:
+        port = free_port(socket.SOCK_DGRAM)
+        multicast = {"address": f"224.0.0.224:{port}", "interface": "lo", "autoconnect": []}
+        config = {"listen": {"endpoints": listen}, "scouting": {"multicast": multicast}}
+        node = await open_node(Config.from_dict(config))
+        hello = await asyncio.to_thread(_hello_from, here, port)
+        await node.close()
+        return [locator.address.rpartition(":")[0] for locator in hello.locators]
+
+    assert asyncio.run(scenario(["tcp/127.0.0.1:0"])) == ["127.0.0.1"]
+    assert asyncio.run(scenario(["tcp/127.0.0.1:0", f"tcp/{here}:0"])) == [here]
 
 
 def test_the_group_is_joined_with_the_configured_ttl(monkeypatch: pytest.MonkeyPatch) -> None:

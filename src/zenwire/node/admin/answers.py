@@ -35,7 +35,7 @@ def root(node: Node, asked: Asked) -> Iterator[Reply]:
     sessions = [_session(node, one) for one in node.neighbours.values()]
     for group in node.groups.values():
         sessions += _members(group)
-    locators = node.locators(loopback=False) or node.locators()
+    locators = node.public_locators()
     value: dict[str, Any] = {
         "locators": [str(one) for one in locators],
         "metadata": node.config.settings.metadata,
