@@ -37,7 +37,6 @@ WITHOUT: dict[str, Any] = {
     "plugins": {"rest": {}},
     "plugins_loading/enabled": True,
     "plugins_loading/search_dirs": ["/opt/plugins"],
-    "qos/publication": [{"key_exprs": ["a"], "config": {"express": True}}],
     "routing/interests/timeout": 500,
     "scouting/gossip/multihop": True,
     "scouting/gossip/target": ["router"],
@@ -179,6 +178,10 @@ SHOWN: dict[str, tuple[Any, str]] = {
         f"{_OPENING}test_a_peer_waits_for_declarations_unless_it_need_not",
     ),
     "qos/network": ([{"messages": ["put"], "overwrite": {"express": True}}], _FILTERS),
+    "qos/publication": (
+        [{"key_exprs": ["a"], "config": {"express": True}}],
+        "interop/test_config_publication.py::test_publications_are_overwritten_alike",
+    ),
     "queries_default_timeout": (
         5,
         "unit/api/test_queries.py::test_the_configured_timeout_holds_for_queries_without_one",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 from zenwire import process
 from zenwire.api import values
 from zenwire.api.namespace import Namespace
+from zenwire.api.overwrites import Overwrites
 from zenwire.api.pump import Pump
 from zenwire.api.stamps import Stamps
 from zenwire.errors import ForkedSession, SessionClosed, WrongLoop
@@ -66,6 +67,9 @@ class Core:
         self.node = node
         self.face = node.session()
         self.namespace = Namespace(node.config.settings.namespace)
+        publication = node.config.settings.qos.publication
+        self.overwrites = Overwrites(publication) if publication else None
+        """QoS that the configuration gives to publications, if it does."""
         self.stamps = Stamps(node, timestamp_callback)
         self.zid = values.ZenohId.from_wire(node.zid)
         self.held: dict[int, Held] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from zenwire.api.checks import check
 from zenwire.api.core import locality_of
@@ -29,13 +29,14 @@ from zenwire.wire.data import Del, Put
 from zenwire.wire.repeat import with_payload
 
 if TYPE_CHECKING:
+    from zenwire import routing
     from zenwire.api.core import Core
     from zenwire.api.put_batch import IntoTable, Written
     from zenwire.keyexpr import KeyExpr
     from zenwire.node.neighbour import Waiting
     from zenwire.wire import structs
 
-__all__ = ["Publisher", "bytes_of", "del_of", "put_of", "qos_of"]
+__all__ = ["Publisher", "Quality", "bytes_of", "del_of", "put_of", "qos_of", "quality_of"]
 
 
 @cache
@@ -52,6 +53,27 @@ def qos_of(
         wire.CongestionControl(int(congestion_control or default)),
         bool(express),
     )
+
+
+class Quality(NamedTuple):
+    """How a publication travels, and where to."""
+
+    qos: wire.QoS
+    reliable: bool
+    destination: routing.Locality
+
+
+def quality_of(
+    core: Core,
+    key: str,
+    qos: wire.QoS,
+    reliability: Reliability | None,
+    allowed_destination: Locality | None,
+) -> Quality:
+    """Return how publications on a key of the program travel: as asked, or as configured."""
+    asked = qos, reliability is not Reliability.BEST_EFFORT, locality_of(allowed_destination)
+    overwrites = core.overwrites
+    return Quality(*(asked if overwrites is None else overwrites.apply(key, *asked)))
 
 
 def bytes_of(value: IntoZBytes) -> bytes:
@@ -116,21 +138,12 @@ class Publisher(Matcher, Puts):
         key_expr: KeyExpr,
         *,
         encoding: Encoding,
-        congestion_control: CongestionControl,
-        priority: Priority,
-        express: bool,
-        reliability: Reliability,
-        allowed_destination: Locality | None,
+        quality: Quality,
     ) -> None:
         super().__init__(core, eid, key_expr)
         self._encoding = encoding
-        self._congestion_control = congestion_control
-        self._priority = priority
-        self._express = express
-        self._reliability = reliability
         self._key = core.namespace.outward(str(key_expr))
-        self._qos = qos_of(priority, congestion_control, express)
-        self._destination = locality_of(allowed_destination)
+        self._qos, self._reliable, self._destination = quality
         self._like = (
             None if core.node.config.timestamping else Put(encoding=encoding.wire, payload=b"")
         )
@@ -145,7 +158,7 @@ class Publisher(Matcher, Puts):
             self._key,
             like,
             qos=self._qos,
-            reliable=self._reliability is Reliability.RELIABLE,
+            reliable=self._reliable,
             allowed_destination=self._destination,
         )
 
@@ -156,19 +169,19 @@ class Publisher(Matcher, Puts):
 
     @property
     def congestion_control(self) -> CongestionControl:
-        return self._congestion_control
+        return CongestionControl(int(self._qos.congestion_control))
 
     @property
     def priority(self) -> Priority:
-        return self._priority
+        return Priority(int(self._qos.priority))
 
     @property
     def express(self) -> bool:
-        return self._express
+        return self._qos.express
 
     @property
     def reliability(self) -> Reliability:
-        return self._reliability
+        return Reliability.RELIABLE if self._reliable else Reliability.BEST_EFFORT
 
     async def put(
         self,
@@ -260,7 +273,7 @@ class Publisher(Matcher, Puts):
             table,
             key=str(self._key_expr),
             qos=self._qos,
-            reliable=self._reliability is Reliability.RELIABLE,
+            reliable=self._reliable,
             encoding=self._encoding if encoding is None else Encoding.of(encoding),
             destination=self._destination,
         )
@@ -277,7 +290,7 @@ class Publisher(Matcher, Puts):
             self._key,
             body,
             qos=self._qos,
-            reliable=self._reliability is Reliability.RELIABLE,
+            reliable=self._reliable,
             allowed_destination=self._destination,
             timestamp_stack=None if times is None else core.stamps.sent(times),
         )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from zenwire.api.core import Core
+    from zenwire.api.overwrites import Overwrites
     from zenwire.columns import publish
     from zenwire.columns.alike import Alike
     from zenwire.columns.pack import Packer
@@ -81,9 +82,12 @@ async def put_batch(
     table = columns.table_of(data)
     columns.check(table, key)
     how = columns.Stamped(qos.raw, reliable, encoding.wire, own=key is not None)
+    overwrites = core.overwrites if key is None else None
+    if overwrites is not None:
+        table = columns.overwritten(table, how, overwrites.raw_qos, overwrites.reliable)
     outward = None if key is None else core.namespace.outward(key)
     pack: Any = import_module("zenwire.columns.pack")
-    writing = _Writing(core, pack.Packer(), outward, destination)
+    writing = _Writing(core, pack.Packer(), outward, destination, overwrites)
     sent = dropped = 0
     for chunk in columns.chunks(table):
         some = await writing.write(columns.Rows(chunk, how))
@@ -96,28 +100,43 @@ async def put_batch(
 class _Writing:
     """One call. Where rows go is found anew for each of its parts."""
 
-    def __init__(self, core: Core, packer: Packer, key: str | None, destination: Locality) -> None:
+    def __init__(
+        self,
+        core: Core,
+        packer: Packer,
+        key: str | None,
+        destination: Locality,
+        overwrites: Overwrites | None,
+    ) -> None:
         self._core = core
         self._packer = packer
         self._key = key
         self._destination = destination
+        self._overwrites = overwrites
 
     async def write(self, rows: publish.Rows) -> Written:
-        core, destination = self._core, self._destination
+        core = self._core
         core.check("put_batch")
         outward = core.namespace.outward
         keys = [self._key] if self._key is not None else [outward(key) for key in rows.keys]
+        where = self._where(rows)
         routes = [core.face.route(key) for key in keys]
         self._stamp(rows)
-        if any(_local(route, destination) for route in routes):
-            return await self._one_by_one(rows, keys, routes)
-        if destination is Locality.SESSION_LOCAL:
-            return Written(rows.count, 0, 0)
+        if any(_local(route, place) for route, place in zip(routes, where, strict=True)):
+            return await self._one_by_one(rows, keys, routes, where)
         wanted, lost = rows.none(), rows.none()
-        for face, exprs in _faces(routes).items():
+        for face, exprs in _faces(routes, where).items():
             await self._send(rows, face, exprs, wanted, lost)
         dropped = rows.count_of(lost)
         return Written(rows.count, rows.count_of(wanted) - dropped, dropped)
+
+    def _where(self, rows: publish.Rows) -> list[Locality]:
+        """The destination of each key."""
+        overwrites = self._overwrites
+        if overwrites is None:
+            return [self._destination] * (1 if self._key is not None else len(rows.keys))
+        found = (overwrites.find(key).destination for key in rows.keys)
+        return [self._destination if place is None else place for place in found]
 
     def _stamp(self, rows: publish.Rows) -> None:
         """Where this node gives times, puts have one."""
@@ -196,7 +215,11 @@ class _Writing:
         return not packed.lost
 
     async def _one_by_one(
-        self, rows: publish.Rows, keys: Sequence[str], routes: Sequence[Route]
+        self,
+        rows: publish.Rows,
+        keys: Sequence[str],
+        routes: Sequence[Route],
+        where: Sequence[Locality],
     ) -> Written:
         """As ``put`` does it: somebody in this node gets them as objects."""
         core, sent = self._core, 0
@@ -204,16 +227,17 @@ class _Writing:
         for row in range(rows.count):
             core.check("put_batch")
             push = every.message(row)
-            route = routes[int(rows.index[row])]
+            at = int(rows.index[row])
+            route, place = routes[at], where[at]
             core.face.push(
-                keys[int(rows.index[row])],
+                keys[at],
                 push.body,
                 qos=QoS(int(rows.qos[row])),
                 reliable=bool(rows.reliable[row]),
-                allowed_destination=self._destination,
+                allowed_destination=place,
             )
-            local = _local(route, self._destination)
-            away = bool(route.remote) and self._destination is not Locality.SESSION_LOCAL
+            local = _local(route, place)
+            away = bool(route.remote) and place is not Locality.SESSION_LOCAL
             sent += local or away
             await core.room(core.settle())
         return Written(rows.count, sent, 0)
@@ -226,10 +250,12 @@ def _local(route: Route, destination: Locality) -> bool:
     return bool(route.others) or (bool(route.own) and destination is not Locality.REMOTE)
 
 
-def _faces(routes: Sequence[Route]) -> dict[Face, list[WireExpr | None]]:
+def _faces(routes: Sequence[Route], where: Sequence[Locality]) -> dict[Face, list[WireExpr | None]]:
     """Who wants any of the keys, and how each is written there; None for what it does not want."""
     found: dict[Face, list[WireExpr | None]] = {}
     for at, route in enumerate(routes):
+        if where[at] is Locality.SESSION_LOCAL:
+            continue
         for expr, faces in route.remote:
             for face in faces:
                 found.setdefault(face, [None] * len(routes))[at] = expr

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from zenwire.api.publisher import qos_of
+from zenwire.api.publisher import qos_of, quality_of
 from zenwire.api.puts import Puts
 from zenwire.api.values import (
     CongestionControl,
@@ -39,8 +39,7 @@ class Repeated(Puts):
         "_core",
         "_key",
         "_like",
-        "_qos",
-        "_reliable",
+        "_quality",
         "congestion_control",
         "encoding",
         "express",
@@ -70,12 +69,20 @@ class Repeated(Puts):
     def begin(self, key_expr: IntoKeyExpr) -> None:
         """It is put again. Raises KeyExprError, and what else is wrong with it."""
         core = self._core
-        self._key = core.namespace.outward(str(key_expr_of(key_expr)))
+        key = str(key_expr_of(key_expr))
+        self._key = core.namespace.outward(key)
         self._like = Put(encoding=Encoding.of(self.encoding).wire, payload=b"")
-        self._qos = qos_of(self.priority, self.congestion_control, self.express)
-        self._reliable = self.reliability is not Reliability.BEST_EFFORT
+        asked = qos_of(self.priority, self.congestion_control, self.express)
+        how = quality_of(core, key, asked, self.reliability, None)
+        self._quality = how
         self.stream = Stream(
-            core.node, core.face, self._key, self._like, qos=self._qos, reliable=self._reliable
+            core.node,
+            core.face,
+            self._key,
+            self._like,
+            qos=how.qos,
+            reliable=how.reliable,
+            allowed_destination=how.destination,
         )
 
     def _short(self) -> Stream | None:
@@ -85,7 +92,8 @@ class Repeated(Puts):
         core = self._core
         core.check("put")
         body = with_payload(self._like, payload)
-        core.face.push(self._key, body, qos=self._qos, reliable=self._reliable)
+        qos, reliable, where = self._quality
+        core.face.push(self._key, body, qos=qos, reliable=reliable, allowed_destination=where)
         return core.settle()
 
 

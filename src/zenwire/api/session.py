@@ -13,7 +13,7 @@ from zenwire.api.declared import Declared
 from zenwire.api.handlers import Called, Channel, Channelled, H, IntoHandler, Paired
 from zenwire.api.info import SessionInfo
 from zenwire.api.liveliness import Liveliness
-from zenwire.api.publisher import Publisher, del_of, put_of, qos_of
+from zenwire.api.publisher import Publisher, del_of, put_of, qos_of, quality_of
 from zenwire.api.put_batch import put_batch
 from zenwire.api.querier import Asking, Querier, ask, asking, question_of
 from zenwire.api.queryable import Queryable, open_queries
@@ -267,12 +267,17 @@ class Session:
         core = self._core
         if times is not None or reliability is not None:
             check(timestamp_instrumentation=times, reliability=reliability)
+        key = str(key_expr_of(key_expr))
+        reliable = reliability is not Reliability.BEST_EFFORT
+        where = locality_of(destination)
+        if core.overwrites is not None:
+            qos, reliable, where = core.overwrites.apply(key, qos, reliable, where)
         core.face.push(
-            core.namespace.outward(str(key_expr_of(key_expr))),
+            core.namespace.outward(key),
             body,
             qos=qos,
-            reliable=reliability is not Reliability.BEST_EFFORT,
-            allowed_destination=locality_of(destination),
+            reliable=reliable,
+            allowed_destination=where,
             timestamp_stack=core.stamps.sent(times),
         )
         waiting = core.settle()
@@ -297,20 +302,18 @@ class Session:
             core.check("declare_publisher")
             check(reliability=reliability)
             kind = Encoding.of(encoding)
-            outward = core.namespace.outward(str(key))
-            where = locality_of(allowed_destination)
-            eid = core.face.declare_publisher(outward, core.now, allowed_destination=where)
-            publisher = Publisher(
+            how = quality_of(
                 core,
-                eid,
-                key,
-                encoding=kind,
-                congestion_control=congestion_control or CongestionControl.DEFAULT,
-                priority=priority or Priority.DEFAULT,
-                express=bool(express),
-                reliability=reliability or Reliability.RELIABLE,
-                allowed_destination=allowed_destination,
+                str(key),
+                qos_of(priority, congestion_control, express),
+                reliability,
+                allowed_destination,
             )
+            outward = core.namespace.outward(str(key))
+            eid = core.face.declare_publisher(
+                outward, core.now, allowed_destination=how.destination
+            )
+            publisher = Publisher(core, eid, key, encoding=kind, quality=how)
             return await publisher.ready()
 
         return Awaited(declare())

@@ -6,7 +6,7 @@ rows have the same; everything else may be absent or null.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -27,7 +27,7 @@ from zenwire.wire.encoding import Encoding
 from zenwire.wire.network import Push
 from zenwire.wire.values import Mapping, QoS, WireExpr
 
-__all__ = ["Rows", "Stamped", "check", "chunks", "table_of"]
+__all__ = ["Rows", "Stamped", "check", "chunks", "overwritten", "table_of"]
 
 Ints = npt.NDArray[np.int64]
 Some = Ints | slice
@@ -131,6 +131,31 @@ class Stamped:
     encoding: Encoding
     own: bool = False
     """The columns ``qos`` and ``reliable`` are not looked at: whoever publishes has its own."""
+
+
+def overwritten(
+    table: pa.Table,
+    how: Stamped,
+    qos_of: Callable[[str, int], int],
+    reliable_of: Callable[[str, bool], bool],
+) -> pa.Table:
+    """Return the table with QoS and reliability of each row as its key says.
+
+    The callables are asked once for each key and value that there is.
+    """
+    if not table.num_rows:
+        return table
+    rows = Rows(table, how)
+    qos, reliable = rows.qos.copy(), rows.reliable.copy()
+    for at, key in enumerate(rows.keys):
+        mine = rows.index == at
+        for value in np.unique(qos[mine]):
+            qos[mine & (rows.qos == value)] = qos_of(key, int(value))
+        for flag in np.unique(reliable[mine]):
+            reliable[mine & (rows.reliable == flag)] = reliable_of(key, bool(flag))
+    kept = [name for name in table.schema.names if name not in {"qos", "reliable"}]
+    columns = {name: table.column(name) for name in kept}
+    return pa.table(columns | {"qos": pa.array(qos), "reliable": pa.array(reliable)})
 
 
 class Rows:

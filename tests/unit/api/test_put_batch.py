@@ -490,3 +490,33 @@ def test_it_needs_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
                 await session.put_batch(full_table(1))
 
     run(scenario())
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["remote", "local_too"])
+def test_the_configuration_overwrites_the_qos_of_rows(own: bool) -> None:
+    """``qos/publication`` holds for rows as it holds for puts."""
+    publication = [
+        {"key_exprs": ["a/0"], "config": {"priority": "background", "reliability": "best_effort"}},
+        {"key_exprs": ["a/1"], "config": {"allowed_destination": "session_local"}},
+    ]
+
+    async def main() -> None:
+        async with (
+            two(ours={"qos": {"publication": publication}}) as (here, there),
+            there.declare_subscriber("**") as subscriber,
+            here.declare_publisher("a/2", allowed_destination=aio.Locality.REMOTE) as publisher,
+        ):
+            local = await here.declare_subscriber("**") if own else None
+            await until(lambda: publisher.matching_status.matching)
+            table = pa.table({"key": [f"a/{i % 3}" for i in range(9)], "payload": [b"x"] * 9})
+            written = await here.put_batch(table, congestion_control=BLOCK, priority=HIGH)
+            # Here nobody subscribes to the rows that stay here, unless there is one.
+            assert written == Written(9, 9 if own else 6, 0)
+            found = {(row[0], row[7], row[10]) for row in await taken(subscriber, 6)}
+            low, best = aio.Priority.BACKGROUND, aio.Reliability.BEST_EFFORT
+            assert found == {("a/0", low, best), ("a/2", HIGH, aio.Reliability.RELIABLE)}
+            if local is not None:
+                assert {row[0] for row in await taken(local, 9)} == {"a/0", "a/1", "a/2"}
+            assert subscriber.try_recv() is None
+
+    run(main())

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from zenwire.api.awaited import Awaited
 from zenwire.api.checks import check, check_kinds
-from zenwire.api.core import locality_of
 from zenwire.api.ext.cache import Cache, CacheConfig
 from zenwire.api.ext.keys import publisher_key
 from zenwire.api.ext.recovery import MissDetectionConfig
 from zenwire.api.ext.sequence import SN_MAX, next_sn
-from zenwire.api.publisher import Publisher, del_of, put_of
+from zenwire.api.publisher import Publisher, Quality, del_of, put_of, qos_of, quality_of
 from zenwire.api.session import Session, core_of
 from zenwire.api.values import (
     CongestionControl,
@@ -61,25 +60,11 @@ class AdvancedPublisher(Publisher):
         key_expr: KeyExpr,
         *,
         encoding: Encoding,
-        congestion_control: CongestionControl,
-        priority: Priority,
-        express: bool,
-        reliability: Reliability,
-        allowed_destination: Locality | None,
+        quality: Quality,
         cache: CacheConfig | None,
         numbered: bool,
     ) -> None:
-        super().__init__(
-            core,
-            eid,
-            key_expr,
-            encoding=encoding,
-            congestion_control=congestion_control,
-            priority=priority,
-            express=express,
-            reliability=reliability,
-            allowed_destination=allowed_destination,
-        )
+        super().__init__(core, eid, key_expr, encoding=encoding, quality=quality)
         self._cache = None if cache is None else Cache(cache)
         self._numbered = numbered
         self._last_sn: int | None = None
@@ -257,21 +242,24 @@ def declare_advanced_publisher(
                 "times; give sample_miss_detection, or configure timestamping/enabled"
             )
         kind = Encoding.of(encoding)
+        how = quality_of(
+            core,
+            str(key),
+            qos_of(priority, congestion_control, express),
+            reliability,
+            allowed_destination,
+        )
         eid = core.face.declare_publisher(
             core.namespace.outward(str(key)),
             core.now,
-            allowed_destination=locality_of(allowed_destination),
+            allowed_destination=how.destination,
         )
         publisher = AdvancedPublisher(
             core,
             eid,
             key,
             encoding=kind,
-            congestion_control=congestion_control or CongestionControl.DEFAULT,
-            priority=priority or Priority.DEFAULT,
-            express=bool(express),
-            reliability=reliability or Reliability.RELIABLE,
-            allowed_destination=allowed_destination,
+            quality=how,
             cache=cache,
             numbered=numbered,
         )
