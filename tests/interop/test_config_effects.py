@@ -31,8 +31,6 @@ _KEYS = tomllib.loads((ROOT / "transport_keys.toml").read_text())
 
 WITHOUT: dict[str, Any] = {
     "adminspace/permissions/write": True,
-    "aggregation/publishers": ["a/**"],
-    "aggregation/subscribers": ["a/**"],
     "gateway/south": [{"filters": [{"modes": ["peer"]}]}],
     "plugins": {"rest": {}},
     "plugins_loading/enabled": True,
@@ -114,6 +112,7 @@ TRANSPORT: dict[str, Any] = {
 """Keys that change the settings of transports or the configuration of endpoints."""
 
 _ACL = "interop/test_acl_matrix.py::test_decisions_are_those_of_the_reference"
+_AGGREGATION = "interop/test_config_aggregation.py::test_a_router_hears_of_aggregates"
 _FILTERS = "interop/test_filters.py::test_it_passes_as_in_the_reference"
 _AUTOCONNECT = "unit/node/test_autoconnect.py::"
 _OPENING = "unit/node/test_opening.py::"
@@ -132,6 +131,8 @@ SHOWN: dict[str, tuple[Any, str]] = {
         False,
         "interop/test_admin.py::test_who_may_not_read_is_told_nothing_by_either",
     ),
+    "aggregation/publishers": (["a/**"], _AGGREGATION),
+    "aggregation/subscribers": (["a/**"], _AGGREGATION),
     "connect/endpoints": (
         ["tcp/127.0.0.1:1"],
         f"{_OPENING}test_a_client_takes_the_first_endpoint_that_works",

@@ -14,7 +14,7 @@ from zenwire.node.clock import Clock, FutureTimestamp
 from zenwire.node.filters import Filters
 from zenwire.node.group import Group
 from zenwire.node.neighbour import Neighbour
-from zenwire.node.offers import Together, transport_settings, with_defaults
+from zenwire.node.offers import Together, routing_options, transport_settings, with_defaults
 from zenwire.node.plane import Plane
 from zenwire.node.reach import Names, Reach
 from zenwire.node.settling import Settling
@@ -97,7 +97,13 @@ class Node(Settling):
 
     def _new_tables(self) -> Tables:
         life = max(self._now_ns() // 1_000_000_000, 1)
-        tables = Tables(self.zid, self._role, limits=self._limits, life=life)
+        tables = Tables(
+            self.zid,
+            self._role,
+            limits=self._limits,
+            life=life,
+            options=routing_options(self.config),
+        )
         weights = self.config.settings.routing.router.linkstate.transport_weights
         if weights:
             tables.set_weights({each.dst_zid: each.weight for each in weights})

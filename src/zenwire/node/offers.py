@@ -1,4 +1,4 @@
-"""What the configuration means for transports and links."""
+"""What the configuration means for transports, links and routing."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 from zenwire.errors import ConfigError, ConfigProblem, ZError
 from zenwire.links import PROTOCOLS, Facts, priorities_of, reliability_of
 from zenwire.node.config.transport import Auth, QueueSize
+from zenwire.routing import Aggregates, RoutingOptions
 from zenwire.transport import (
     Credentials,
     LinkFacts,
@@ -24,8 +25,9 @@ from zenwire.wire.locator import EndPoint, pairs
 from zenwire.wire.values import Priority, Resolution
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
+    from zenwire.keyexpr import KeyExpr
     from zenwire.node.config import Effective
     from zenwire.wire.locator import Locator
     from zenwire.wire.values import ZenohId
@@ -35,6 +37,7 @@ __all__ = [
     "allowed",
     "facts_of",
     "group_settings",
+    "routing_options",
     "transport_settings",
     "with_defaults",
 ]
@@ -152,6 +155,19 @@ def group_settings(config: Effective, settings: Settings) -> Settings:
             settings.max_sessions if multicast.max_sessions is None else multicast.max_sessions
         ),
     )
+
+
+def routing_options(config: Effective) -> RoutingOptions:
+    """Return what the configuration says of routing."""
+    settings = config.settings
+    prefix = "" if settings.namespace is None else f"{settings.namespace}/"
+
+    def outward(keys: Iterable[KeyExpr]) -> tuple[str, ...]:
+        return tuple(f"{prefix}{key}" for key in keys)
+
+    aggregation = settings.aggregation
+    aggregates = Aggregates(outward(aggregation.subscribers), outward(aggregation.publishers))
+    return RoutingOptions(aggregates=aggregates)
 
 
 def facts_of(facts: Facts, endpoint: Locator) -> LinkFacts:

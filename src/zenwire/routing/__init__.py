@@ -7,14 +7,16 @@ an API declares, publishes, asks and answers. `Tables.outputs` says what is to b
 One file for each concern: `resources` (aliases), `declarations` (who declared what),
 `interests` (who asked to be told), `propagation` (who has been told what), `upstream` (what we
 ask), `pubsub`, `targets` and `queries` with those that are `pending`, `consolidation`,
-`liveliness`, `matching`, `gossip`; among routers `graph` (who is linked, and the trees), `routers`
+`liveliness`, `matching`, `gossip`, `aggregates`; among routers `graph` (who is linked, and the trees), `routers`
 (link state), `sourced` (declarations), and towards their peers `gateway`. One for each role:
 `client`, `peer`, `router`; a role is a table of what the node does for each neighbour.
 """
 
+from zenwire.routing.aggregates import Aggregates
 from zenwire.routing.client import CLIENT
 from zenwire.routing.faces import Face, Locality, Region, Relation, Role
 from zenwire.routing.limits import Counters, Limits
+from zenwire.routing.options import RoutingOptions
 from zenwire.routing.outputs import (
     CloseFace,
     LivelinessChanged,
@@ -37,6 +39,7 @@ __all__ = [
     "CLIENT",
     "PEER",
     "ROUTER",
+    "Aggregates",
     "CloseFace",
     "Counters",
     "Face",
@@ -53,6 +56,7 @@ __all__ = [
     "Relation",
     "ReplyReceived",
     "Role",
+    "RoutingOptions",
     "SampleReceived",
     "Send",
     "Session",

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from zenwire.routing.faces import Face, Role
     from zenwire.routing.limits import Limits
+    from zenwire.routing.options import RoutingOptions
     from zenwire.wire.locator import Locator
     from zenwire.wire.network import Oam
     from zenwire.wire.values import ZenohId
@@ -46,14 +47,22 @@ class Core:
     """Everything that `Tables` (towards the network) and `Session` (towards the API) work on."""
 
     def __init__(
-        self, zid: ZenohId, role: Role, limits: Limits, locators: Iterable[Locator], life: int
+        self,
+        zid: ZenohId,
+        role: Role,
+        limits: Limits,
+        locators: Iterable[Locator],
+        *,
+        life: int,
+        options: RoutingOptions,
     ) -> None:
         self.role = role
+        self.aggregates = options.aggregates
         self.state = State(zid, limits, Counters())
         self.declarations = Declarations()
         self.interests = Interests()
         self.propagation = Propagation(self.state, self.declarations, self.interests)
-        self.upstream = Upstream(self.state, self.propagation)
+        self.upstream = Upstream(self.state, self.propagation, options)
         self.routers = Routers(self.state, locators, life)
         self.pubsub = PubSub(self.state, self.declarations, self.upstream, self.routers)
         self.targets = Targets(self.state, self.declarations, self.upstream, self.routers)

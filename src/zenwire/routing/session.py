@@ -251,7 +251,10 @@ class Session:
         self._entities[entity.id] = entity
         core.state.stale()
         if origin.reaches(local=False):
-            changes = core.declarations.declare(self.face, kind, entity.id, entity.key, info)
+            key = entity.key
+            if kind is Kind.SUBSCRIBER:
+                key = core.aggregates.of_subscriber(key)
+            changes = core.declarations.declare(self.face, kind, entity.id, key, info)
             core.apply(self.face, changes)
         # A session matches itself, which no declaration says.
         core.matching.changed(Change(kind, entity.key))
@@ -269,7 +272,8 @@ class Session:
         id = self._id(key)
         want = None
         if destination.reaches(local=False):
-            want = core.upstream.hold({kind}, key, InterestMode.CURRENT_FUTURE, now)
+            asked = core.aggregates.of_publisher(key) if kind is Kind.SUBSCRIBER else key
+            want = core.upstream.hold({kind}, asked, InterestMode.CURRENT_FUTURE, now)
         queries = kind is Kind.QUERYABLE
         matcher = Matcher(id, self.face, key, queries, target, destination, want)
         self._entities[id] = matcher

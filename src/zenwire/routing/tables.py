@@ -10,6 +10,7 @@ from zenwire.routing.declarations import Change, Kind
 from zenwire.routing.faces import LOCAL, MULTICAST, Face, Relation, Role, chunks_of
 from zenwire.routing.interests import Held
 from zenwire.routing.limits import Counters, Limits
+from zenwire.routing.options import RoutingOptions
 from zenwire.routing.outputs import CloseFace, Output
 from zenwire.routing.overview import Overview
 from zenwire.routing.session import Session
@@ -79,8 +80,9 @@ class Tables:
         limits: Limits | None = None,
         locators: Iterable[Locator] = (),
         life: int = 1,
+        options: RoutingOptions = RoutingOptions(),  # noqa: B008 # frozen
     ) -> None:
-        self._core = Core(zid, role, limits or Limits(), locators, life)
+        self._core = Core(zid, role, limits or Limits(), locators, life=life, options=options)
 
     @property
     def role(self) -> Role:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from zenwire.routing.faces import Face
+    from zenwire.routing.options import RoutingOptions
     from zenwire.routing.propagation import Propagation
 
 __all__ = ["INTEREST_TIMEOUT", "Upstream", "Waiter", "Want"]
@@ -62,10 +63,20 @@ class Asked:
 class Upstream:
     """All wants, the faces that were asked, and those who wait for the answers."""
 
-    __slots__ = ("_covered", "_deadlines", "_exact", "_faces", "_propagation", "_state", "_wants")
+    __slots__ = (
+        "_aggregates",
+        "_covered",
+        "_deadlines",
+        "_exact",
+        "_faces",
+        "_propagation",
+        "_state",
+        "_wants",
+    )
 
-    def __init__(self, state: State, propagation: Propagation) -> None:
+    def __init__(self, state: State, propagation: Propagation, options: RoutingOptions) -> None:
         self._state = state
+        self._aggregates = options.aggregates
         self._propagation = propagation
         self._wants: dict[_Name, Want] = {}
         self._exact: dict[Change, list[Want]] = {}
@@ -158,8 +169,12 @@ class Upstream:
         return self._covered[change.kind].touches(change.key)
 
     def settled(self, face: Face, change: Change) -> bool:
-        """Whether the face has told all it has on just this key."""
-        for want in self._exact.get(change, ()):
+        """Whether the face has told all it has on just this key, or on the aggregate over it."""
+        wants = self._exact.get(change, ())
+        if self._aggregates.publishers and change.kind is Kind.SUBSCRIBER:
+            over = Change(change.kind, self._aggregates.of_publisher(change.key))
+            wants = [*wants, *self._exact.get(over, ())]
+        for want in wants:
             asked = want.asked.get(face)
             if asked is not None and asked.final:
                 return True

@@ -9,7 +9,18 @@ import re
 from collections.abc import Iterator
 from typing import TypeVar
 
-from zenwire.routing import CLIENT, PEER, Face, Limits, Output, Role, Send, Session, Tables
+from zenwire.routing import (
+    CLIENT,
+    PEER,
+    Face,
+    Limits,
+    Output,
+    Role,
+    RoutingOptions,
+    Send,
+    Session,
+    Tables,
+)
 from zenwire.wire import NetworkMessage, encode
 from zenwire.wire.buffer import Reader
 from zenwire.wire.data import Put
@@ -52,9 +63,10 @@ class Scene:
         *,
         limits: Limits | None = None,
         locators: tuple[str, ...] = (),
+        options: RoutingOptions = RoutingOptions(),  # noqa: B008 # frozen
     ) -> None:
         known = [Locator.parse(text) for text in locators]
-        self.tables = Tables(zid(name), role, limits=limits, locators=known)
+        self.tables = Tables(zid(name), role, limits=limits, locators=known, options=options)
         self.session: Session = self.tables.session()
         self.now = 1000.0
         self._outputs: list[Output] = []

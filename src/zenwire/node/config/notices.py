@@ -20,8 +20,6 @@ _OLD: Final = "of older versions, has no effect"
 
 _WITHOUT_EFFECT: Final = {
     "adminspace/permissions/write": "the configuration of a running node cannot be changed",
-    "aggregation/subscribers": "each subscriber is declared with its own key expression",
-    "aggregation/publishers": "each publisher is declared with its own key expression",
     "scouting/gossip/multihop": "gossip tells of direct neighbours only",
     "scouting/gossip/target": "gossip is sent to routers and peers",
     "routing/interests/timeout": "an unanswered interest expires after 10 s",
