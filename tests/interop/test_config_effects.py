@@ -35,9 +35,6 @@ WITHOUT: dict[str, Any] = {
     "plugins": {"rest": {}},
     "plugins_loading/enabled": True,
     "plugins_loading/search_dirs": ["/opt/plugins"],
-    "routing/interests/timeout": 500,
-    "scouting/gossip/multihop": True,
-    "scouting/gossip/target": ["router"],
     "transport/auth/pubkey/key_size": 2048,
     "transport/auth/pubkey/public_key_file": "/key.pem",
     "transport/auth/pubkey/public_key_pem": "-",
@@ -187,6 +184,10 @@ SHOWN: dict[str, tuple[Any, str]] = {
         5,
         "unit/api/test_queries.py::test_the_configured_timeout_holds_for_queries_without_one",
     ),
+    "routing/interests/timeout": (
+        500,
+        "unit/routing/test_interests.py::test_the_time_for_answers_can_be_set",
+    ),
     "routing/router/linkstate/transport_weights": (
         [{"dst_zid": "1", "weight": 5}],
         "simulation/test_routers.py::test_a_weight_that_is_set_moves_messages_to_another_way",
@@ -201,6 +202,14 @@ SHOWN: dict[str, tuple[Any, str]] = {
         f"{_AUTOCONNECT}test_greater_zid_alone_dials",
     ),
     "scouting/gossip/enabled": (False, f"{_AUTOCONNECT}test_greater_zid_alone_dials"),
+    "scouting/gossip/multihop": (
+        True,
+        "interop/test_config_gossip.py::test_multihop_gossip_goes_beyond_neighbours",
+    ),
+    "scouting/gossip/target": (
+        ["router"],
+        "interop/test_config_gossip.py::test_locators_are_told_to_the_targets",
+    ),
     "scouting/multicast/address": (
         "224.0.0.225:7000",
         f"{_SCOUTING}test_loopback_locators_are_for_askers_on_loopback",

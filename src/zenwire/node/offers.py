@@ -167,7 +167,13 @@ def routing_options(config: Effective) -> RoutingOptions:
 
     aggregation = settings.aggregation
     aggregates = Aggregates(outward(aggregation.subscribers), outward(aggregation.publishers))
-    return RoutingOptions(aggregates=aggregates)
+    gossip = config.scouting.gossip
+    return RoutingOptions(
+        aggregates=aggregates,
+        interest_timeout=config.interests_timeout / 1000,
+        gossip_target=gossip.target,
+        multihop=gossip.enabled and gossip.multihop,
+    )
 
 
 def facts_of(facts: Facts, endpoint: Locator) -> LinkFacts:

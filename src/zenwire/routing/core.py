@@ -14,6 +14,7 @@ from zenwire.routing.interests import Held, Interests
 from zenwire.routing.limits import Counters
 from zenwire.routing.liveliness import Liveliness
 from zenwire.routing.matching import Matching
+from zenwire.routing.multihop import MultihopGossip
 from zenwire.routing.propagation import Propagation
 from zenwire.routing.pubsub import PubSub
 from zenwire.routing.queries import Queries
@@ -63,7 +64,7 @@ class Core:
         self.interests = Interests()
         self.propagation = Propagation(self.state, self.declarations, self.interests)
         self.upstream = Upstream(self.state, self.propagation, options)
-        self.routers = Routers(self.state, locators, life)
+        self.routers = Routers(self.state, locators, life, options)
         self.pubsub = PubSub(self.state, self.declarations, self.upstream, self.routers)
         self.targets = Targets(self.state, self.declarations, self.upstream, self.routers)
         self.queries = Queries(self.state, self.targets, self.routers)
@@ -71,8 +72,9 @@ class Core:
         self.matching = Matching(
             self.state, self.declarations, self.pubsub.subscribers, self.targets.queryables
         )
-        self.gossip = Gossip(self.state, role.whatami, locators)
-        self.gateway = Gateway(self.state)
+        gossip = MultihopGossip if options.multihop else Gossip
+        self.gossip = gossip(self.state, role.whatami, locators, options.gossip_target)
+        self.gateway = Gateway(self.state, options)
         self.sourced: Sourced | None = None
         if role.whatami is WhatAmI.ROUTER:
             self.sourced = Sourced(self.state, self.declarations, self.propagation, self.routers)

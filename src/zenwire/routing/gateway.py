@@ -6,6 +6,7 @@ the greatest id, passes on what goes between the peer and other routers.
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from zenwire.wire.values import WhatAmI
 
 if TYPE_CHECKING:
     from zenwire.routing.faces import Face
+    from zenwire.routing.options import RoutingOptions
     from zenwire.wire.locator import Locator
     from zenwire.wire.values import ZenohId
 
@@ -38,25 +40,38 @@ class _Peer:
     """Those that it calls gateways."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Far:
+    """A node that a peer told of, to be passed on in multihop gossip. ``via`` is that peer."""
+
+    entry: LinkState
+    via: Face
+
+
 class Gateway:
     """The peers of a router, and what they say of themselves."""
 
-    __slots__ = ("_last_psid", "_peers", "_state")
+    __slots__ = ("_far", "_last_psid", "_locates", "_peers", "_state")
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, options: RoutingOptions) -> None:
         self._state = state
+        self._locates = bool(options.gossip_target & WhatAmI.PEER)
+        self._far: dict[ZenohId, _Far] | None = {} if options.multihop else None
         self._peers: dict[Face, _Peer] = {}
         self._last_psid = 0
 
     def start(self, face: Face) -> None:
         """Tell a new peer of the others."""
         others = [_entry(other, peer) for other, peer in self._peers.items()]
+        others += [far.entry for zid, far in (self._far or {}).items() if zid != face.zid]
         self._last_psid += 1
         self._peers[face] = _Peer(self._last_psid)
         self._tell(face, others)
 
     def drop(self, face: Face) -> None:
         self._peers.pop(face, None)
+        if self._far:
+            self._far = {zid: far for zid, far in self._far.items() if far.via is not face}
 
     def receive(self, face: Face, told: LinkStateList) -> None:
         """A peer tells of itself and of those it knows."""
@@ -79,6 +94,26 @@ class Gateway:
                 whatami = WhatAmI.ROUTER if entry.whatami is None else entry.whatami
                 locators = entry.locators[: limits.locators]
                 self._state.emit(NodeKnown(zid, whatami, locators, face))
+                self._pass_on(face, zid, dataclasses.replace(entry, locators=locators))
+
+    def _pass_on(self, face: Face, zid: ZenohId, entry: LinkState) -> None:
+        """Tell the other peers of a node that one of them told of, if gossip is multihop."""
+        if self._far is None or any(peer.zid == zid for peer in self._peers):
+            return
+        known = self._far.get(zid)
+        if known is not None and known.entry.sn >= entry.sn:
+            return
+        if known is None:
+            if len(self._far) >= self._state.limits.nodes:
+                self._state.counters.limit_nodes += 1
+                return
+            self._last_psid += 1
+        psid = self._last_psid if known is None else known.entry.psid
+        told = dataclasses.replace(entry, psid=psid, zid=zid, links=())
+        self._far[zid] = _Far(told, face)
+        for other in self._peers:
+            if other is not face:
+                self._tell(other, [told])
 
     def _hear(self, face: Face, peer: _Peer, entry: LinkState) -> None:
         """What a peer says of itself, if it is newer than what is known."""
@@ -102,6 +137,8 @@ class Gateway:
                 self._tell(other, [_entry(face, peer)])
 
     def _tell(self, face: Face, entries: list[LinkState]) -> None:
+        if not self._locates:
+            entries = [dataclasses.replace(entry, locators=None) for entry in entries]
         body = encode(LinkStateList(entries=tuple(entries)))
         self._state.send(face, Oam(id=OAM_LINKSTATE, qos=CONTROL, body=body))
 

@@ -7,6 +7,7 @@ it knows whom it need not relay for.
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from zenwire.routing.faces import Face
     from zenwire.wire.locator import Locator
+    from zenwire.wire.values import WhatAmIMatcher
 
 __all__ = ["Gossip"]
 
@@ -44,10 +46,17 @@ class _Neighbour:
 class Gossip:
     """What this node tells and hears of other nodes."""
 
-    __slots__ = ("_last_psid", "_locators", "_neighbours", "_sn", "_state", "_whatami")
+    __slots__ = ("_last_psid", "_locators", "_neighbours", "_sn", "_state", "_target", "_whatami")
 
-    def __init__(self, state: State, whatami: WhatAmI, locators: Iterable[Locator]) -> None:
+    def __init__(
+        self,
+        state: State,
+        whatami: WhatAmI,
+        locators: Iterable[Locator],
+        target: WhatAmIMatcher,
+    ) -> None:
         self._state = state
+        self._target = target
         self._whatami = whatami
         self._locators = tuple(locators)
         self._neighbours: dict[Face, _Neighbour] = {}
@@ -146,6 +155,8 @@ class Gossip:
         )
 
     def _tell(self, face: Face, entries: list[LinkState]) -> None:
+        if not self._target & face.whatami:
+            entries = [dataclasses.replace(entry, locators=None) for entry in entries]
         body = encode(LinkStateList(entries=tuple(entries)))
         self._state.send(face, Oam(id=OAM_LINKSTATE, qos=CONTROL, body=body))
 

@@ -20,6 +20,7 @@ from zenwire.wire.values import WhatAmI
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from zenwire.routing.options import RoutingOptions
     from zenwire.wire.locator import Locator
     from zenwire.wire.values import ZenohId
 
@@ -50,6 +51,8 @@ class Routers:
         "_far",
         "_graph",
         "_latest",
+        "_locates",
+        "_multihop",
         "_numbers",
         "_restless",
         "_stale_until",
@@ -59,8 +62,12 @@ class Routers:
         "_weights",
     )
 
-    def __init__(self, state: State, locators: Iterable[Locator], life: int) -> None:
+    def __init__(
+        self, state: State, locators: Iterable[Locator], life: int, options: RoutingOptions
+    ) -> None:
         self._state = state
+        self._locates = bool(options.gossip_target & WhatAmI.ROUTER)
+        self._multihop = options.multihop
         self._graph = Graph(state.zid, life)
         self._graph.me.locators = tuple(locators)
         self._weights: Mapping[ZenohId, int] = {}
@@ -345,14 +352,14 @@ class Routers:
     def _entry(self, router: Router, *, introduce: bool = False) -> LinkState:
         routers, me = self._graph.routers, self._graph.me
         # Locators are told of oneself and of neighbours: others hear of them from theirs.
-        near = router is me or router.zid in self._faces
+        near = router is me or router.zid in self._faces or self._multihop
         links = router.links.items()
         return LinkState(
             psid=router.psid,
             sn=router.sn,
             zid=router.zid if introduce else None,
             whatami=router.whatami,
-            locators=router.locators if near else None,
+            locators=router.locators if near and self._locates else None,
             links=tuple(Link(routers[zid].psid, way) for zid, way in links if zid in routers),
         )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from zenwire.routing.declarations import KINDS, Change, Kind
 from zenwire.routing.interests import Held, KeySet
@@ -24,10 +24,7 @@ if TYPE_CHECKING:
     from zenwire.routing.options import RoutingOptions
     from zenwire.routing.propagation import Propagation
 
-__all__ = ["INTEREST_TIMEOUT", "Upstream", "Waiter", "Want"]
-
-INTEREST_TIMEOUT: Final = 10.0
-"""Seconds after which a face that did not answer counts as having answered."""
+__all__ = ["Upstream", "Waiter", "Want"]
 
 Waiter = Held | int
 """Who is told that a want is answered: a served interest, or a liveliness query by its id."""
@@ -71,12 +68,14 @@ class Upstream:
         "_faces",
         "_propagation",
         "_state",
+        "_timeout",
         "_wants",
     )
 
     def __init__(self, state: State, propagation: Propagation, options: RoutingOptions) -> None:
         self._state = state
         self._aggregates = options.aggregates
+        self._timeout = options.interest_timeout
         self._propagation = propagation
         self._wants: dict[_Name, Want] = {}
         self._exact: dict[Change, list[Want]] = {}
@@ -197,7 +196,7 @@ class Upstream:
         want.asked[face] = asked
         self._faces.setdefault(face, {})[asked.id] = asked
         if not asked.final:
-            self._deadlines.append((now + INTEREST_TIMEOUT, face, asked))
+            self._deadlines.append((now + self._timeout, face, asked))
             self._state.sooner = AT_ONCE
         message = Interest(
             mode=mode,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.routing.scene import peer, raw
+from tests.unit.routing.scene import Scene, peer, put, raw
+from zenwire.routing import CLIENT, RoutingOptions
 from zenwire.routing.interests import KeySet
 
 
@@ -169,3 +170,16 @@ def test_key_set_counts() -> None:
     assert keys.touches("@x")
     keys.remove(None)
     assert not keys.touches("@x")
+
+
+def test_the_time_for_answers_can_be_set() -> None:
+    scene = Scene(CLIENT, options=RoutingOptions(interest_timeout=0.5))
+    router = scene.router()
+    scene.session.declare_publisher("a", scene.now)
+    scene.wait(0.4)
+    scene.forget()
+    scene.session.push("a", put())
+    assert scene.sent(router)
+    scene.wait(0.2)
+    scene.session.push("a", put())
+    assert scene.quiet()

@@ -20,9 +20,6 @@ _OLD: Final = "of older versions, has no effect"
 
 _WITHOUT_EFFECT: Final = {
     "adminspace/permissions/write": "the configuration of a running node cannot be changed",
-    "scouting/gossip/multihop": "gossip tells of direct neighbours only",
-    "scouting/gossip/target": "gossip is sent to routers and peers",
-    "routing/interests/timeout": "an unanswered interest expires after 10 s",
     "routing/peer": _OLD,
     "routing/router/peers_failover_brokering": _OLD,
     "plugins_loading/enabled": _PLUGINS,
