@@ -58,7 +58,7 @@ def network(module: Any, mode: str, **config: Any) -> Iterator[tuple[Router, Any
     port = free_port()
     there = {"endpoints": [f"tcp/127.0.0.1:{port}"]}
     aggregation = {"subscribers": AGGREGATES, "publishers": AGGREGATES}
-    nowhere = {"endpoints": []}
+    nowhere: dict[str, list[str]] = {"endpoints": []}
     with (
         opened(zenoh, mode="router", listen=there, adminspace={"enabled": True}) as router,
         opened(zenoh, mode="client", connect=there) as asker,

@@ -38,7 +38,6 @@ WITHOUT: dict[str, Any] = {
     "transport/auth/pubkey/key_size": 2048,
     "transport/auth/pubkey/public_key_file": "/key.pem",
     "transport/auth/pubkey/public_key_pem": "-",
-    "transport/link/rx/buffer_size": 1 << 20,
     "transport/link/tx/queue/allocation/mode": "init",
     "transport/link/tx/queue/batching/time_limit": 20,
     "transport/link/tx/threads": 99,
@@ -240,6 +239,10 @@ SHOWN: dict[str, tuple[Any, str]] = {
     "timestamping/drop_future_timestamp": (
         True,
         "interop/test_router_roles.py::test_puts_of_the_future_are_dropped_if_one_wants_it",
+    ),
+    "transport/link/rx/buffer_size": (
+        1 << 20,
+        "interop/test_config_buffer.py::test_reads_are_as_large_as_configured",
     ),
     "timestamping/enabled": (
         True,

@@ -110,6 +110,9 @@ class Link(ABC):
         """Bytes that were written and have not arrived, as far as that is known."""
         return 0
 
+    def set_read_size(self, size: int) -> None:  # noqa: B027 # most have no such buffer
+        """Read up to so many bytes at once. Without effect where datagrams are read."""
+
     @abstractmethod
     def pause(self) -> None:
         """Ask for no more ``received``; what is read already may still come.

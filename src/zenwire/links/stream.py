@@ -87,6 +87,8 @@ class StreamLink(Link, asyncio.BufferedProtocol):
         self._many: Many | None = None
         self._room = memoryview(b"")
         self._left = 0
+        self._most = READ_SIZES[1], READ_SIZES[-1]
+        """Largest read buffer: of a receiver that leaves nothing, and of one that does."""
         self._transport: asyncio.Transport | None = None
         self._closing = False
         self._error: LinkError | None = None
@@ -120,6 +122,11 @@ class StreamLink(Link, asyncio.BufferedProtocol):
 
     def write_early(self, data: bytes | bytearray | memoryview) -> None:
         """What is written to a link that does not stand yet, or is closed, is lost."""
+
+    def set_read_size(self, size: int) -> None:
+        # A batch must fit, as in the reference.
+        most = max(size, READ_SIZES[1])
+        self._most = most, most
 
     def pause(self) -> None:
         if self._transport is not None and not self._closing:
@@ -232,10 +239,11 @@ class StreamLink(Link, asyncio.BufferedProtocol):
             self._left = size - done
             if self._left and done:
                 room[: self._left] = room[done:size]
-        if size == len(room) and size < (READ_SIZES[-1] if self._left else READ_SIZES[1]):
+        if size == len(room) and (size < self._most[self._left > 0] or self._left == size):
             # There may be more. Most links never need so much; and who makes objects of all
             # that came, and leaves nothing, is better off with less at a time.
-            larger = next(one for one in READ_SIZES if one > size)
+            most = max(self._most[1], 2 * self._left)
+            larger = min(next((one for one in READ_SIZES if one > size), most), most)
             self._room = memoryview(bytearray(larger))
             self._room[: self._left] = room[: self._left]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from zenwire.links import LinkError, check_protocol, shown
 from zenwire.node.carrier import Carrier
+from zenwire.node.config.transport import Rx
 from zenwire.node.eviction import GRACE, most_silent, oldest_handshake
 from zenwire.node.filters.guarded import meet
 from zenwire.node.offers import allowed, facts_of, with_defaults
@@ -39,6 +40,10 @@ CROSSING: Final = 2.0
 """Seconds for the other one of two links that were dialled at once to be open."""
 _GOODBYE: Final = 10.0
 """Seconds at the end for what is queued, and then for what is on its way, if it moves."""
+
+
+_READ_SIZE: Final = Rx().buffer_size
+"""The default of the reference: links choose the size of their reads themselves."""
 
 
 class Adjacency:
@@ -232,6 +237,9 @@ class Adjacency:
             on_read=self._node.go_on,
         )
         carrier.plane = self._node.plane
+        size = self._node.config.settings.transport.link.rx.buffer_size
+        if size != _READ_SIZE:
+            link.set_read_size(size)
         self._carriers[carrier] = None
         return carrier
 
