@@ -39,7 +39,6 @@ WITHOUT: dict[str, Any] = {
     "transport/auth/pubkey/public_key_file": "/key.pem",
     "transport/auth/pubkey/public_key_pem": "-",
     "transport/link/tx/queue/allocation/mode": "init",
-    "transport/link/tx/queue/batching/time_limit": 20,
     "transport/link/tx/threads": 99,
     "transport/link/unixpipe/file_access_mask": 0o600,
     # The default, but written down: the reference would use shared memory.
@@ -243,6 +242,10 @@ SHOWN: dict[str, tuple[Any, str]] = {
     "transport/link/rx/buffer_size": (
         1 << 20,
         "interop/test_config_buffer.py::test_reads_are_as_large_as_configured",
+    ),
+    "transport/link/tx/queue/batching/time_limit": (
+        20,
+        "interop/test_config_time_limit.py::test_messages_of_a_busy_link_wait_for_others",
     ),
     "timestamping/enabled": (
         True,

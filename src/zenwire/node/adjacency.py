@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from zenwire.links import LinkError, check_protocol, shown
 from zenwire.node.carrier import Carrier
-from zenwire.node.config.transport import Rx
+from zenwire.node.config.transport import Batching, Rx
 from zenwire.node.eviction import GRACE, most_silent, oldest_handshake
 from zenwire.node.filters.guarded import meet
 from zenwire.node.offers import allowed, facts_of, with_defaults
@@ -44,6 +44,8 @@ _GOODBYE: Final = 10.0
 
 _READ_SIZE: Final = Rx().buffer_size
 """The default of the reference: links choose the size of their reads themselves."""
+_TIME_LIMIT: Final = Batching().time_limit
+"""The default of the reference, in milliseconds: a round of the loop takes no longer."""
 
 
 class Adjacency:
@@ -237,9 +239,11 @@ class Adjacency:
             on_read=self._node.go_on,
         )
         carrier.plane = self._node.plane
-        size = self._node.config.settings.transport.link.rx.buffer_size
-        if size != _READ_SIZE:
-            link.set_read_size(size)
+        settings = self._node.config.settings.transport.link
+        if settings.rx.buffer_size != _READ_SIZE:
+            link.set_read_size(settings.rx.buffer_size)
+        if settings.tx.queue.batching.time_limit > _TIME_LIMIT:
+            carrier.retention = settings.tx.queue.batching.time_limit / 1000
         self._carriers[carrier] = None
         return carrier
 

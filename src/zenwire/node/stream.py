@@ -266,7 +266,7 @@ class Stream:
         if self._ends:
             lane.end()
         if not carrier.flushing:
-            carrier.flush_soon()
+            carrier.flush_soon(express=self._qos.express)
 
     def _count(self, values: int) -> bool:
         """So many more without a turn of others."""

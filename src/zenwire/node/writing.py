@@ -36,6 +36,7 @@ class Writing(ABC):
         "_gathered",
         "_loop",
         "_parting",
+        "_retained",
         "_time",
         "_timer",
         "_timer_at",
@@ -46,6 +47,7 @@ class Writing(ABC):
         "machine",
         "most",
         "on_drained",
+        "retention",
     )
 
     def __init__(self, link: Link, machine: Unicast) -> None:
@@ -56,6 +58,9 @@ class Writing(ABC):
         self._time = time_of(self._loop)
         self.flushing = False
         """Whoever made it so flushes in a moment."""
+        self.retention = 0.0
+        """Seconds that messages wait for others while the link is busy; 0: a round of the loop."""
+        self._retained = False
         self.on_drained: list[Callable[[], None]] = []
         """Called once, when the link is writable again, or over."""
         self._written = float("-inf")
@@ -90,12 +95,18 @@ class Writing(ABC):
                 return ACCEPTED
             result = batch
         if result is ACCEPTED and not self.flushing:
-            self.flush_soon()
+            self.flush_soon(express=message.qos.express)
         return result
 
-    def flush_soon(self) -> None:
-        """Write now, or soon after another write at the end of this round of the loop."""
-        if self._time() - self._written < _PAUSE:
+    def flush_soon(self, *, express: bool = False) -> None:
+        """Write now, or soon after another write at the end of this round of the loop.
+
+        With ``retention`` that is so many seconds later, unless a message is express.
+        """
+        busy = self._time() - self._written < _PAUSE
+        if self.retention and not express and (busy or self._retained):
+            self._flush_retained()
+        elif busy:
             self._flush_later()
         elif not self.flushing and not self.ended:
             self.flushing = True
@@ -104,13 +115,18 @@ class Writing(ABC):
             finally:
                 self.flushing = False
 
+    def _flush_retained(self) -> None:
+        if not self._retained and not self.ended:
+            self._retained = True
+            self._loop.call_later(self.retention, self._flush_now)
+
     def _flush_later(self) -> None:
         if not self.flushing and not self.ended:
             self.flushing = True
             self._loop.call_soon(self._flush_now)
 
     def _flush_now(self) -> None:
-        self.flushing = False
+        self.flushing = self._retained = False
         self.flush()
 
     def flush(self) -> None:

@@ -26,7 +26,6 @@ _WITHOUT_EFFECT: Final = {
     "plugins_loading/search_dirs": _PLUGINS,
     "transport/link/tx/threads": "zenwire sends from one thread",
     "transport/link/tx/queue/allocation/mode": "batches are allocated when they are needed",
-    "transport/link/tx/queue/batching/time_limit": "a batch is sent in the next turn of the loop",
     "transport/link/unixpipe/file_access_mask": "zenwire has no unixpipe links",
     "transport/auth/pubkey/public_key_pem": _DERIVED,
     "transport/auth/pubkey/public_key_file": _DERIVED,
