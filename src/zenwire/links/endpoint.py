@@ -236,18 +236,12 @@ class Options:
         return tuple(str(item) for item in value)
 
 
-def check_protocol(endpoint: Locator) -> None:
-    """Check that there is a link for the protocol of an endpoint. Raises EndpointError."""
-    if endpoint.protocol not in CONFIG:
-        raise _unknown_protocol(shown(endpoint), endpoint.protocol)
-
-
 def options_of(endpoint: Locator) -> Options:
     """The configuration of an endpoint, and whether its protocol and address are good.
 
     Raises EndpointError. A Locator has no configuration.
     """
-    check_protocol(endpoint)
+    check_protocol(endpoint.protocol, shown(endpoint))
     keys = CONFIG[endpoint.protocol]
     config = endpoint.config if isinstance(endpoint, EndPoint) else ""
     values = _read(endpoint, "config", config, keys, strict=True) if config else {}

@@ -76,7 +76,7 @@ class Adjacency:
         if self._over or self._node.closed:
             raise LinkError(shown(endpoint), "this node is closed")
         if endpoint.protocol not in self._allowed:
-            check_protocol(endpoint)
+            check_protocol(endpoint.protocol, shown(endpoint))
             names = ", ".join(sorted(self._allowed))
             reason = f"the configuration allows {names or 'no protocol'} only"
             raise LinkError(shown(endpoint), reason, "see transport/link/protocols")
