@@ -18,7 +18,7 @@ from typing import Any, Final, Generic, Literal, Self, TypeAlias, TypeVar, cast
 from zenwire.api.waiter import Soon, Waiter
 from zenwire.errors import ChannelClosed
 
-__all__ = ["NOTHING", "Channel", "Handler", "Overflow", "wake_future"]
+__all__ = ["NOTHING", "Channel", "Handler", "Overflow", "finish_future", "wake_future"]
 
 T = TypeVar("T")
 
@@ -252,14 +252,15 @@ def wake_future(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -
     except RuntimeError:
         running = None
     if running is loop:
-        _finish(future)
+        finish_future(future)
         return
     # The reader's loop may be closed already: then nobody waits.
     with contextlib.suppress(RuntimeError):
-        loop.call_soon_threadsafe(_finish, future)
+        loop.call_soon_threadsafe(finish_future, future)
 
 
-def _finish(future: asyncio.Future[None]) -> None:
+def finish_future(future: asyncio.Future[None]) -> None:
+    """Finish a future of this loop, unless it is done."""
     if not future.done():
         future.set_result(None)
 

@@ -84,7 +84,7 @@ class Core:
         self.over = False
         """It was closed."""
         self._closing: asyncio.Future[None] | None = None
-        self._pumps: set[asyncio.Task[None]] = set()
+        self._pumps: dict[asyncio.Task[None], Pump[Any]] = {}
         self._calls = 0
 
     @property
@@ -149,9 +149,9 @@ class Core:
                 opened.channel.soon = self.soon
             return opened.sink.put
         pump = Pump(opened)
-        task = self._loop.create_task(pump.run(), context=pump.context)
-        self._pumps.add(task)
-        task.add_done_callback(self._pumps.discard)
+        task = pump.start()
+        self._pumps[task] = pump
+        task.add_done_callback(self._pumps.pop)
         return pump.put
 
     def soon(self, call: Callable[[], None]) -> bool:
@@ -188,7 +188,7 @@ class Core:
             raise WrongLoop("close")
         if self._closing is not None:
             # From a callback that the first one waits for, there is nothing to wait for.
-            if asyncio.current_task() not in self._pumps:
+            if self._calling() is None:
                 await asyncio.shield(self._closing)
             return
         self._closing = self._loop.create_future()
@@ -208,9 +208,14 @@ class Core:
 
     async def _drained(self) -> None:
         """Callbacks take what waits for them, for a while."""
-        pumps = self._pumps - {asyncio.current_task()}
+        pumps = self._pumps.keys() - {self._calling()}
         if not pumps:
             return
         _, late = await asyncio.wait(pumps, timeout=GRACE)
         for task in late:
             task.cancel()
+
+    def _calling(self) -> asyncio.Task[None] | None:
+        """The pump whose callback this is called in, if there is one."""
+        current = asyncio.current_task()
+        return next((task for task, pump in self._pumps.items() if pump.runs(current)), None)

@@ -68,7 +68,7 @@ class Scout(Receiving[Hello]):
         self._opened: Opened[Hello] = open_handler(handler)
         tasks = [asyncio.create_task(self._ask(what, config))]
         if self._opened.callback is not None:
-            tasks.append(asyncio.create_task(Pump(self._opened).run()))
+            tasks.append(Pump(self._opened).start())
         self._tasks = tasks
 
     async def _ask(self, what: WhatAmIMatcher, config: Config) -> None:

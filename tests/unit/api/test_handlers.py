@@ -86,7 +86,7 @@ def test_callbacks_run_in_a_task_and_errors_are_told(
 
     async def main() -> None:
         opened = open_handler(Callback(callback, drop))
-        task = asyncio.create_task(Pump(opened).run())
+        task = Pump(opened).start()
         for n in range(3):
             opened.sink.put(n)
         opened.sink.close()
