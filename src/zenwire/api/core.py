@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
 from asyncio import _get_running_loop  # named in its documentation
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from zenwire import process
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from zenwire.node.node import Node
     from zenwire.routing import Question
 
-__all__ = ["GRACE", "Core", "Held", "locality_of"]
+__all__ = ["GRACE", "Core", "Held", "get_ident", "locality_of"]
 
 T = TypeVar("T")
 
@@ -60,6 +60,19 @@ class Held(Protocol):
         """The session is closed: nothing more comes."""
 
 
+class _Runner:
+    """The thread in which a loop runs now, for loops that do not have it as an attribute."""
+
+    __slots__ = ("_loop",)
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    @property
+    def _thread_id(self) -> int | None:
+        return get_ident() if _get_running_loop() is self._loop else None
+
+
 class Core:
     """One session of a node. Its calls belong to the loop, and the process, that opened it."""
 
@@ -79,7 +92,13 @@ class Core:
         self.foreign = 0
         """What came for this session on keys outside of its namespace."""
         self._loop = asyncio.get_running_loop()
-        self._thread = threading.get_ident()
+        # Any: the attribute is that of all loops of asyncio, but in no stub.
+        self.runner: Any = self._loop if hasattr(self._loop, "_thread_id") else _Runner(self._loop)
+        """``runner._thread_id == get_ident()`` while the session's loop runs in this thread.
+
+        Cheaper than asking for the running loop, which is a system call before Python 3.12.
+        """
+        self._thread = get_ident()
         self._pid = process.pid
         self.over = False
         """It was closed."""
@@ -104,14 +123,18 @@ class Core:
         """Whether `check` would not raise."""
         return (
             process.pid == self._pid
-            and _get_running_loop() is self._loop
+            and self.runner._thread_id == get_ident()  # noqa: SLF001 # see there
             and not (self.over or self.node.closed)
         )
 
     def check(self, what: str) -> None:
         """Raise, if ``what`` cannot be done any more, or not here."""
         self.check_alive(what)
-        if _get_running_loop() is not self._loop:
+        self.check_loop(what)
+
+    def check_loop(self, what: str) -> None:
+        """Raise WrongLoop, unless the session's loop runs here."""
+        if self.runner._thread_id != get_ident():  # noqa: SLF001 # see there
             raise WrongLoop(what)
 
     def check_alive(self, what: str) -> None:
@@ -164,7 +187,7 @@ class Core:
 
     def call(self, call: Callable[[], None]) -> None:
         """Call in the loop: now, if it runs here."""
-        if threading.get_ident() == self._thread:
+        if self.runner._thread_id == get_ident():  # noqa: SLF001 # see there
             call()
         else:
             self.later(call)
@@ -175,7 +198,7 @@ class Core:
             return
         # A loop that is closed has nothing left to be done.
         with contextlib.suppress(RuntimeError):
-            if threading.get_ident() == self._thread:
+            if get_ident() == self._thread:
                 self._loop.call_soon(call, *args)
             else:
                 self._loop.call_soon_threadsafe(call, *args)
@@ -184,8 +207,7 @@ class Core:
         """End everything; once more only waits for the first time."""
         if self.forked:
             raise ForkedSession("close", self._pid)
-        if _get_running_loop() is not self._loop:
-            raise WrongLoop("close")
+        self.check_loop("close")
         if self._closing is not None:
             # From a callback that the first one waits for, there is nothing to wait for.
             if self._calling() is None:

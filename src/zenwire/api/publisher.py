@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from zenwire.api.checks import check
-from zenwire.api.core import locality_of
+from zenwire.api.core import get_ident, locality_of
 from zenwire.api.matching import Matcher
 from zenwire.api.put_batch import put_batch
 from zenwire.api.puts import Puts
@@ -144,6 +144,7 @@ class Publisher(Matcher, Puts):
         self._encoding = encoding
         self._key = core.namespace.outward(str(key_expr))
         self._qos, self._reliable, self._destination = quality
+        self._runner = core.runner
         self._like = (
             None if core.node.config.timestamping else Put(encoding=encoding.wire, payload=b"")
         )
@@ -199,18 +200,18 @@ class Publisher(Matcher, Puts):
             and attachment is None
             and timestamp is None
             and source_info is None
-            and (like := self._like) is not None
+            and (stream := self._stream) is not None
+            and self._runner._thread_id == get_ident()  # noqa: SLF001 # see Core.runner
         ):
             if type(payload) is not bytes:
                 payload = bytes_of(payload)
-            stream = self._stream
-            if timestamp_instrumentation is None and stream is not None and stream.put(payload):
+            if timestamp_instrumentation is None and stream.put(payload):
                 if stream.turn:
                     stream.turn = False
                     await asyncio.sleep(0)
                 return
             self.check("put")
-            body = with_payload(like, payload)
+            body = with_payload(stream.like, payload)
         else:
             self.check("put")
             body = put_of(

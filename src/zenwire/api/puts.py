@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from zenwire.api.core import Core
     from zenwire.node.neighbour import Waiting
     from zenwire.node.stream import Stream
 
@@ -19,6 +20,8 @@ class Puts:
 
     __slots__ = ()
 
+    _core: Core
+
     @abstractmethod
     def _short(self) -> Stream | None:
         """What knows a short way."""
@@ -29,6 +32,7 @@ class Puts:
 
     def put_all(self, payloads: Sequence[bytes]) -> list[Waiting]:
         """Publish, in order. Gives what has no room yet. Raises as ``put`` does."""
+        self._core.check_loop("put")
         waiting: list[Waiting] = []
         at, end = 0, len(payloads)
         while at < end:

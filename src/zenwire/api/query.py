@@ -207,10 +207,16 @@ class Query:
         return heard
 
     def drop(self) -> None:
-        """All is said. Once more is no matter."""
+        """End the query: no reply follows. A second call does nothing.
+
+        Raises WrongLoop in another loop than the session's.
+        """
         if self._open:
+            ended = self._core.over or self._core.forked
+            if not ended:
+                self._core.check_loop("query.drop")
             self._open = False
-            if not self._core.over and not self._core.forked:
+            if not ended:
                 _finish(self._core, self._event.query, self._eid)
 
     def let_go(self) -> None:

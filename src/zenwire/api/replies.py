@@ -205,7 +205,12 @@ class Replies(Receiving[Reply]):
         return not self._asked.open
 
     def cancel(self) -> None:
-        """No more replies are wanted."""
+        """End the query: no more replies are delivered. A second call does nothing.
+
+        Raises WrongLoop in another loop than the session's; a `CancellationToken` is for that.
+        """
+        if self._asked.open:
+            self._core.check_loop("query.cancel")
         self._asked.cancel()
 
     async def _start(self) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 
 from zenwire.api.awaited import Awaited
 from zenwire.api.checks import check
-from zenwire.api.core import Core, locality_of
+from zenwire.api.core import Core, get_ident, locality_of
 from zenwire.api.declared import Declared
 from zenwire.api.handlers import Called, Channel, Channelled, H, IntoHandler, Paired
 from zenwire.api.info import SessionInfo
@@ -161,6 +161,7 @@ class Session:
             and allowed_destination is None
             and source_info is None
             and type(payload) is bytes
+            and core.runner._thread_id == get_ident()  # noqa: SLF001 # see there
         ):
             same = self.repeats.find(
                 key_expr,

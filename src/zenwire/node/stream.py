@@ -66,7 +66,6 @@ class Stream:
         "_head",
         "_key",
         "_lane",
-        "_like",
         "_need",
         "_neighbour",
         "_nobody",
@@ -79,6 +78,7 @@ class Stream:
         "_size",
         "_sizes",
         "_state",
+        "like",
         "turn",
     )
 
@@ -97,7 +97,7 @@ class Stream:
         self._state = node.tables.state
         self._session = session
         self._key = key
-        self._like = like
+        self.like = like
         self._qos = qos
         self._reliable = reliable
         self._destination = allowed_destination
@@ -309,7 +309,7 @@ class Stream:
         if neighbour is None or len(neighbour.carriers) != 1 or not neighbour.direct:
             return
         carrier = neighbour.carriers[0]
-        push = Push(key=expr, qos=self._qos, body=self._like)
+        push = Push(key=expr, qos=self._qos, body=self.like)
         known = Known.of(encode(push), push)
         if known is None or neighbour.session.links != [carrier.machine]:
             return

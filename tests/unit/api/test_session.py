@@ -8,12 +8,13 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 
 from tests.ports import free_port
-from tests.unit.api.nodes import config, run, until
+from tests.unit.api.nodes import config, run, until, within
 from zenwire import aio
 from zenwire.node.neighbour import Waiting
 
@@ -415,6 +416,126 @@ def test_another_loop_is_told_that_a_session_is_not_its_own() -> None:
             assert (await subscriber.recv()).payload == b"still here"
 
     run(main())
+
+
+_FROM_ELSEWHERE: dict[str, Callable[[aio.Session, aio.Publisher], Any]] = {
+    "session.put": lambda session, _: session.put("known", b"1"),
+    "session.put with options": lambda session, _: session.put(
+        "other", b"1", priority=aio.Priority.DATA_LOW
+    ),
+    "publisher.put": lambda _, publisher: publisher.put(b"1"),
+    "publisher.put text": lambda _, publisher: publisher.put("1"),
+    "publisher.put_all": lambda _, publisher: _later(partial(publisher.put_all, [b"1"] * 3)),
+}
+
+
+async def _later(call: Callable[[], Any]) -> None:
+    call()
+
+
+@pytest.mark.parametrize("neighbour", [False, True])
+@pytest.mark.parametrize("where", ["thread", "this thread"])
+@pytest.mark.parametrize("call", _FROM_ELSEWHERE)
+def test_a_put_that_was_made_before_is_refused_in_another_loop(
+    call: str, where: str, neighbour: bool
+) -> None:
+    make, port, seen = _FROM_ELSEWHERE[call], free_port(), list[bytes]()
+
+    async def warm(session: aio.Session, publisher: aio.Publisher) -> None:
+        for _ in range(5):
+            await session.put("known", b"0")
+            await session.put("other", b"0", priority=aio.Priority.DATA_LOW)
+            await publisher.put(b"0")
+
+    async def main() -> tuple[aio.Session, aio.Session | None, aio.Publisher]:
+        session, other = await aio.open(config(listen=port)), None
+        publisher = await session.declare_publisher("known")
+        if neighbour:
+            other = await aio.open(config(connect=port))
+            await other.declare_subscriber("known", lambda s: seen.append(s.payload.to_bytes()))
+            await until(lambda: publisher.matching_status.matching)
+        await warm(session, publisher)
+        return session, other, publisher
+
+    async def elsewhere(session: aio.Session, publisher: aio.Publisher) -> None:
+        with pytest.raises(aio.WrongLoop, match=r"put: .*another event loop"):
+            await make(session, publisher)
+
+    with asyncio.Runner() as runner:
+        session, other, publisher = runner.run(within(main()))
+        if where == "thread":
+            runner.run(asyncio.to_thread(asyncio.run, elsewhere(session, publisher)))
+        else:
+            run(elsewhere(session, publisher))
+        runner.run(within(session.close()))
+        if other is not None:
+            runner.run(within(other.close()))
+            assert set(seen) == {b"0"}
+
+
+def test_what_ends_a_query_is_refused_in_another_loop() -> None:
+    async def elsewhere(query: aio.Query, replies: aio.Replies) -> None:
+        with pytest.raises(aio.WrongLoop, match=r"query\.drop"):
+            query.drop()
+        with pytest.raises(aio.WrongLoop, match=r"query\.cancel"):
+            replies.cancel()
+
+    async def main() -> None:
+        async with aio.open(config()) as session, session.declare_queryable("k") as queryable:
+            replies = await session.get("k")
+            query = await queryable.recv()
+            await asyncio.to_thread(asyncio.run, elsewhere(query, replies))
+            await query.reply("k", "still open")
+            query.drop()
+            got = [reply.ok async for reply in replies]
+            assert [sample.payload for sample in got if sample is not None] == [b"still open"]
+
+    run(main())
+
+
+def test_a_token_may_be_cancelled_where_no_loop_runs() -> None:
+    async def ask() -> tuple[aio.Session, aio.Replies]:
+        session = await aio.open(config())
+        await session.declare_queryable("k")
+        return session, await session.get("k", cancellation_token=token)
+
+    async def end(session: aio.Session, replies: aio.Replies) -> None:
+        assert [reply async for reply in replies] == []
+        await session.close()
+
+    token = aio.CancellationToken()
+    with asyncio.Runner() as runner:
+        session, replies = runner.run(within(ask()))
+        token.cancel()
+        runner.run(within(end(session, replies)))
+
+
+def test_a_loop_that_hides_its_thread_is_known_by_running() -> None:
+    class Other(asyncio.SelectorEventLoop):
+        """As a loop that is not asyncio's own, which has no such attribute."""
+
+        def __getattribute__(self, name: str) -> Any:
+            if hidden and name == "_thread_id":
+                raise AttributeError(name)
+            return super().__getattribute__(name)
+
+    hidden: list[bool] = []
+
+    async def elsewhere(session: aio.Session) -> None:
+        with pytest.raises(aio.WrongLoop):
+            await session.put("k", b"1")
+
+    async def main() -> None:
+        hidden.append(True)
+        session = await aio.open(config())
+        hidden.clear()
+        for _ in range(4):
+            await session.put("k", b"0")
+        await asyncio.to_thread(asyncio.run, elsewhere(session))
+        await session.close()
+
+    with asyncio.Runner(loop_factory=Other) as runner:
+        runner.run(within(main()))
 
 
 def test_a_forked_child_is_told_and_opens_its_own() -> None:
