@@ -15,6 +15,7 @@ from zenwire.api.overwrites import Overwrites
 from zenwire.api.pump import Pump
 from zenwire.api.stamps import Stamps
 from zenwire.errors import ForkedSession, SessionClosed, WrongLoop
+from zenwire.node.once import Once
 from zenwire.routing import Locality
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class Core:
         self._pid = process.pid
         self.over = False
         """It was closed."""
-        self._closing: asyncio.Future[None] | None = None
+        self._closing = Once()
         self._pumps: dict[asyncio.Task[None], Pump[Any]] = {}
         self._calls = 0
 
@@ -204,33 +205,32 @@ class Core:
                 self._loop.call_soon_threadsafe(call, *args)
 
     async def close(self) -> None:
-        """End everything; once more only waits for the first time."""
+        """End everything. All callers wait for the same end, which no cancellation interrupts."""
         if self.forked:
             raise ForkedSession("close", self._pid)
         self.check_loop("close")
-        if self._closing is not None:
-            # From a callback that the first one waits for, there is nothing to wait for.
-            if self._calling() is None:
-                await asyncio.shield(self._closing)
+        calling = self._calling()
+        if self._closing.begun and calling is not None:
+            # The end waits for this callback, which must not wait for the end.
             return
-        self._closing = self._loop.create_future()
+        await self._closing.run(lambda: self._close(calling))
+
+    async def _close(self, calling: asyncio.Task[None] | None) -> None:
+        """``calling`` is the pump whose callback asked for it."""
         try:
             for held in list(self.held.values()):
                 held.over()
             self.held.clear()
-            await self._drained()
+            await self._drained(calling)
         finally:
             self.over = True
             self.face.close()
             self.node.settle()
-            try:
-                await self.node.close()
-            finally:
-                self._closing.set_result(None)
+            await self.node.close()
 
-    async def _drained(self) -> None:
+    async def _drained(self, calling: asyncio.Task[None] | None) -> None:
         """Callbacks take what waits for them, for a while."""
-        pumps = self._pumps.keys() - {self._calling()}
+        pumps = self._pumps.keys() - {calling}
         if not pumps:
             return
         _, late = await asyncio.wait(pumps, timeout=GRACE)

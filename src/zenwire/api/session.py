@@ -101,7 +101,8 @@ class Session:
         """End everything.
 
         What was sent is waited for, unless others take nothing of it for some seconds. Callbacks
-        have a second to take what waits for them.
+        have a second to take what waits for them. All callers wait for the same end, which goes
+        on if one of them is cancelled. Raises WrongLoop and ForkedSession.
         """
         await self._core.close()
 

@@ -368,7 +368,12 @@ class Adjacency:
             neighbour.past.append(carrier.machine.stats)
 
     async def close(self, grace: float) -> None:
-        """Say good-bye. What is queued goes out, unless nothing of it moves in ``grace`` seconds."""
+        """Say good-bye. What is queued goes out, unless nothing of it moves in ``grace`` seconds.
+
+        Called again after a cancellation, it ends what is left.
+        """
+        if self._over:
+            return
         waits = [wait for one in self.neighbours.values() for wait in one.waits()]
         if not await self._moving(waits, grace):
             # Somebody is stuck, and has had its time; the others hear of the end soon.

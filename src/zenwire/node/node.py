@@ -15,6 +15,7 @@ from zenwire.node.filters import Filters
 from zenwire.node.group import Group
 from zenwire.node.neighbour import Neighbour
 from zenwire.node.offers import Together, routing_options, transport_settings, with_defaults
+from zenwire.node.once import Once
 from zenwire.node.plane import Plane
 from zenwire.node.reach import Names, Reach
 from zenwire.node.settling import Settling
@@ -87,6 +88,7 @@ class Node(Settling):
         self.tap: Tap | None = None
         """What writes down all that links carry, if anything does."""
         self.closed = False
+        self._closing = Once()
         self.late = 0
         """Samples that were dropped, or stamped anew, for a time that is too far ahead."""
         self._tasks: dict[asyncio.Task[None], None] = {}
@@ -269,22 +271,34 @@ class Node(Settling):
     # The end.
 
     async def close(self, grace: float = 3.0) -> None:
-        """Say good-bye, and end.
+        """Send what is queued and CLOSE to all neighbours, then end all links and listeners.
 
-        What is queued goes out, for as long as others take some of it in ``grace`` seconds.
+        What is queued goes out, for as long as others take some of it in ``grace`` seconds. All
+        callers wait for the same end; it goes on if one of them is cancelled. If the loop ends
+        meanwhile, links end without waiting for neighbours.
         """
-        if self.closed:
-            return
         self.closed = True
+        # A caller that is one of the node's own tasks must not wait for itself.
+        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
+        await self._closing.run(lambda: self._close(tasks, grace))
+
+    async def _close(self, tasks: list[asyncio.Task[None]], grace: float) -> None:
         if "tables" in self.__dict__:
             self.tables.state.stale()
-        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
-        for closer in self._closers:
-            await closer()
+        try:
+            if tasks:
+                await asyncio.wait(tasks)
+            await self._leave(grace)
+        except asyncio.CancelledError:
+            await self._leave(0.0)
+            raise
+
+    async def _leave(self, grace: float) -> None:
+        """End what listens and what is connected. After a cancellation it can be called again."""
+        while self._closers:
+            await self._closers.pop(0)()
         for group in list(self.groups.values()):
             await group.close()
         await self.adjacency.close(grace)

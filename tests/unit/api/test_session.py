@@ -833,7 +833,9 @@ def test_a_callback_that_hangs_does_not_hold_the_end_up(monkeypatch: pytest.Monk
     run(main())
 
 
-def test_a_cancelled_close_closes() -> None:
+def test_a_cancelled_close_closes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zenwire.api.core.GRACE", 0.05)
+
     async def main() -> None:
         started = asyncio.Event()
 
@@ -850,9 +852,9 @@ def test_a_cancelled_close_closes() -> None:
         closing.cancel()
         with pytest.raises(asyncio.CancelledError):
             await closing
+        await session.close()
         assert session.is_closed()
         assert session._core.node.closed
-        await session.close()
 
     run(main())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -259,3 +260,38 @@ print(heard == list(range({count})))
         thread.join(TIMEOUT)
         assert len(sent) == count
         assert ended(process) == (0, "True\n", "")
+
+
+def test_a_close_that_ctrl_c_interrupts_goes_on() -> None:
+    port = free_port()
+    program = """
+session = zenwire.open(settings)
+session.declare_subscriber("a", lambda sample: None)
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    session = zenwire.open(config(listen=port))
+    with started(program, port) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        publisher = session.declare_publisher("a")
+        until(lambda: publisher.matching_status.matching)
+        process.send_signal(signal.SIGSTOP)
+        for _ in range(200):
+            publisher.put(bytes(64 * 1024))
+        before = signal.signal(signal.SIGALRM, interrupt)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.5)
+            with pytest.raises(KeyboardInterrupt):
+                session.close()
+        finally:
+            signal.signal(signal.SIGALRM, before)
+        process.kill()
+        session.close()
+        assert session.is_closed()
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port))
