@@ -39,6 +39,7 @@ from zenwire.sync.liveliness import Liveliness
 from zenwire.sync.publisher import Publisher
 from zenwire.sync.query import Query, Queryable
 from zenwire.sync.subscriber import Subscriber
+from zenwire.sync.workers import finish
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,14 +99,7 @@ class Session(Asking):
         if self.loop.here:
             self.loop.later(partial(_close, self.loop, self._inner))
             return
-        strands, grace = list(self.access.strands), GRACE
-        for strand in strands:
-            strand.close(0)
-        for strand in strands:
-            strand.close(grace)
-            if not strand.done.is_set():
-                # The second is for all of them.
-                grace = 0.0
+        finish(self.access.strands, GRACE)
         self.loop.run(self._inner.close, task=True)
         self._closed = True
         self.loop.closers.pop(id(self._inner), None)

@@ -21,9 +21,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from zenwire import process
+from zenwire.api.core import GRACE
 from zenwire.api.pump import goes_on
 from zenwire.errors import ForkedSession, ZError
 from zenwire.sync.lanes import lost
+from zenwire.sync.workers import finish, workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -287,10 +289,13 @@ class Loop:
             os.close(nowhere)
 
     def stop(self) -> None:
-        """Close what is open, for a while, and end the thread."""
+        """Close what is open, as `Session.close` does, and end the thread."""
         if self._over or process.pid != self.pid:
             return
         with contextlib.suppress(ZError):
+            # Calls that nobody waits for come first: callbacks get what they lead to.
+            self.call(_nothing)
+            finish(workers().strands, GRACE)
             self.run(self._close, task=True)
         self._over = True
         self._wake(self._loop.stop)
@@ -306,6 +311,10 @@ class Loop:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=_TO_END)
+
+
+def _nothing() -> None:
+    pass
 
 
 async def _called(call: Callable[[], T]) -> T:

@@ -1,6 +1,6 @@
 """Threads for the callbacks of programs: each callback one call at a time, none behind another.
 
-A callback has a thread while it has something to do, so that ten thousand of them cost nothing,
+A callback has a thread while it has something to do, so that ten thousand of them need one thread,
 and one that takes long, or waits, or calls the session again is in nobody's way.
 """
 
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import inspect
 import threading
+import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, Generic, TypeVar
 
 from zenwire import process
@@ -17,7 +18,7 @@ from zenwire.api.channel import NOTHING, Channel
 from zenwire.api.handlers import Callback, report
 from zenwire.errors import ChannelClosed
 
-__all__ = ["Strand", "Workers", "workers"]
+__all__ = ["Strand", "Workers", "finish", "workers"]
 
 T = TypeVar("T")
 
@@ -26,21 +27,59 @@ _IDLE: Final = 5.0
 
 
 class Workers:
-    """As many threads as callbacks run at a time."""
+    """As many threads as callbacks run at a time, and an idle one while there are callbacks.
+
+    The idle one is for the end of the program: Python 3.12 refuses to start threads then, and
+    callbacks that have none still get what waits for them, and their ``drop``.
+    """
 
     def __init__(self) -> None:
         self._condition = threading.Condition(threading.Lock())
         self._ready: deque[Strand[Any]] = deque()
         self._idle = 0
+        self._threads = 0
+        self._strands: weakref.WeakSet[Strand[Any]] = weakref.WeakSet()
+
+    def register(self, strand: Strand[Any]) -> None:
+        """Keep a thread for it, until it is removed."""
+        with self._condition:
+            self._strands.add(strand)
+            first = not self._threads
+        if first:
+            self._start()
+
+    def remove(self, strand: Strand[Any]) -> None:
+        """Keep no thread for it: it has ended."""
+        with self._condition:
+            self._strands.discard(strand)
+
+    @property
+    def strands(self) -> list[Strand[Any]]:
+        """All callbacks of this process that have not ended."""
+        with self._condition:
+            return list(self._strands)
 
     def submit(self, strand: Strand[Any]) -> None:
         """Let it run, now."""
         with self._condition:
             self._ready.append(strand)
-            if len(self._ready) <= self._idle:
-                self._condition.notify()
-                return
-        threading.Thread(target=self._work, name="zenwire-callback", daemon=True).start()
+            self._condition.notify()
+            short = len(self._ready) >= self._idle
+        if short:
+            self._start()
+
+    def _start(self) -> None:
+        """Start a thread. Without one the others have to do; raises RuntimeError if there is none."""
+        with self._condition:
+            self._threads += 1
+        thread = threading.Thread(target=self._work, name="zenwire-callback", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            with self._condition:
+                self._threads -= 1
+                if not self._threads:
+                    raise
 
     def _work(self) -> None:
         while (strand := self._next()) is not None:
@@ -54,7 +93,8 @@ class Workers:
                 self._idle += 1
                 woken = self._condition.wait(_IDLE)
                 self._idle -= 1
-                if not woken and not self._ready:
+                if not woken and not self._ready and (self._idle or not self._strands):
+                    self._threads -= 1
                     return None
             return self._ready.popleft()
 
@@ -98,6 +138,7 @@ class Strand(Generic[T]):
         ``owner`` is held until the end, of which ``told`` is told.
         """
         self._owner, self._told = owner, told
+        workers().register(self)
         try:
             self._first = self._channel.take(self._wake)
         except ChannelClosed:
@@ -153,6 +194,7 @@ class Strand(Generic[T]):
             report(e, self._callback.callback)
         finally:
             self._owner = None
+            workers().remove(self)
             self.done.set()
             if self._told is not None:
                 self._told(self)
@@ -163,6 +205,17 @@ def _refuse(result: object) -> None:
     if inspect.iscoroutine(result):
         result.close()
         raise TypeError("a coroutine was returned: give the coroutine function itself")
+
+
+def finish(strands: Iterable[Strand[Any]], seconds: float) -> None:
+    """Let callbacks take what waits for them, and call ``drop``. All have ``seconds`` together."""
+    ending = list(strands)
+    for strand in ending:
+        strand.close(0)
+    for strand in ending:
+        strand.close(seconds)
+        if not strand.done.is_set():
+            seconds = 0.0
 
 
 _workers: tuple[int, Workers] | None = None
