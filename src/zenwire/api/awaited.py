@@ -29,9 +29,11 @@ class Awaited(Coroutine[Any, Any, T], Generic[T]):
         return self._coroutine.__await__()
 
     def send(self, value: Any) -> Any:
+        """Resume the coroutine with a value. For event loops; programs use ``await``."""
         return self._coroutine.send(value)
 
     def throw(self, *error: Any) -> Any:
+        """Raise an exception in the coroutine. For event loops; programs use ``await``."""
         return self._coroutine.throw(*error)
 
     def close(self) -> None:

@@ -101,10 +101,12 @@ class Entity(Declared):
 
     @property
     def id(self) -> EntityGlobalId:
+        """Id of this entity: the node's ZenohId, and a number unique within the node."""
         return EntityGlobalId(self._core.zid, self._eid)
 
     @property
     def key_expr(self) -> KeyExpr:
+        """Canonical key expression that was declared."""
         return self._key_expr
 
     @property

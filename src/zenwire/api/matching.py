@@ -104,6 +104,7 @@ class MatchingListener(Declared, Receiving[MatchingStatus], Generic[H]):
         return handler
 
     def tell(self, status: MatchingStatus) -> None:
+        """Deliver a status to the handler. Called by the publisher or querier."""
         self._opened.sink.put(status)
 
     def _end(self) -> None:

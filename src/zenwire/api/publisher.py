@@ -170,18 +170,22 @@ class Publisher(Matcher, Puts):
 
     @property
     def congestion_control(self) -> CongestionControl:
+        """CongestionControl of every put and delete of this publisher."""
         return CongestionControl(int(self._qos.congestion_control))
 
     @property
     def priority(self) -> Priority:
+        """Priority of every put and delete of this publisher."""
         return Priority(int(self._qos.priority))
 
     @property
     def express(self) -> bool:
+        """True if each value is sent at once, instead of waiting for others to fill a batch."""
         return self._qos.express
 
     @property
     def reliability(self) -> Reliability:
+        """Reliability of every put and delete of this publisher."""
         return Reliability.RELIABLE if self._reliable else Reliability.BEST_EFFORT
 
     async def put(
@@ -230,6 +234,10 @@ class Publisher(Matcher, Puts):
         return self._stream
 
     def put_long(self, payload: bytes) -> list[Waiting] | None:
+        """Publish a value through routing, without the cached route. Raises as ``put`` does.
+
+        Returns messages that still wait for room in a link, or None.
+        """
         self.check("put")
         if self._like is not None:
             body = with_payload(self._like, payload)

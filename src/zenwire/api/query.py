@@ -64,38 +64,46 @@ class Query:
 
     @property
     def selector(self) -> Selector:
+        """Key expression and parameters, as given to ``get``."""
         return Selector(self.key_expr, self.parameters)
 
     @property
     def key_expr(self) -> KeyExpr:
+        """Key expression that is asked for, without the parameters."""
         return KeyExpr(self._key)
 
     @property
     def parameters(self) -> Parameters:
+        """Parameters of the selector; empty if it has none."""
         return Parameters(self._event.body.parameters)
 
     @property
     def payload(self) -> ZBytes | None:
+        """Payload of the query, or None."""
         body = self._event.body.body
         return None if body is None else ZBytes(body.payload)
 
     @property
     def encoding(self) -> Encoding | None:
+        """Encoding of the query's payload, or None if it has no payload."""
         body = self._event.body.body
         return None if body is None else Encoding.from_wire(body.encoding)
 
     @property
     def attachment(self) -> ZBytes | None:
+        """Attachment of the query, or None."""
         attachment = self._event.body.attachment
         return None if attachment is None else ZBytes(attachment)
 
     @property
     def source_info(self) -> SourceInfo | None:
+        """Entity and sequence number that the querier added, or None."""
         info = self._event.body.source_info
         return None if info is None else SourceInfo.from_wire(info)
 
     @property
     def timestamp_stack(self) -> TimestampStack | None:
+        """Times taken along the route of an instrumented query, or None."""
         return None if self._stack is None else TimestampStack(self._stack)
 
     @property

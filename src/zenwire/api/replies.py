@@ -64,6 +64,7 @@ class ReplyChannel(FifoChannel[Reply]):
         self.max_bytes = max_bytes
 
     def open(self, on_drop: Callable[[Reply], None] | None = None) -> Channel[Reply]:
+        """Create a channel that holds at most ``max_bytes`` of replies; one for each query."""
         return Channel(
             self.capacity, self.overflow, on_drop=on_drop, size=_size, max_bytes=self.max_bytes
         )
@@ -84,6 +85,7 @@ class CancellationToken:
 
     @property
     def is_cancelled(self) -> bool:
+        """True once `cancel` was called."""
         return self._cancelled
 
     def cancel(self) -> None:
@@ -106,6 +108,7 @@ class CancellationToken:
             self._calls.add(call)
 
     def detach(self, call: Callable[[], None]) -> None:
+        """Remove a call that was added with `attach`. Unknown calls are ignored."""
         with self._lock:
             self._calls.discard(call)
 

@@ -84,10 +84,12 @@ class Session:
 
     @property
     def info(self) -> SessionInfo:
+        """Node ids, transports, links and statistics of this session."""
         return SessionInfo(self._core)
 
     @property
     def id(self) -> EntityGlobalId:
+        """Id of this session: the node's ZenohId, and a number unique within the node."""
         return EntityGlobalId(self._core.zid, self._core.face.id)
 
     def zid(self) -> ZenohId:
@@ -95,6 +97,7 @@ class Session:
         return self._core.zid
 
     def is_closed(self) -> bool:
+        """Return True once the session is closed: every further call raises SessionClosed."""
         return self._core.over or self._core.node.closed
 
     async def close(self) -> None:

@@ -74,10 +74,12 @@ class Entity(Declared):
 
     @property
     def id(self) -> EntityGlobalId:
+        """Id of this entity: the node's ZenohId, and a number unique within the node."""
         return self._inner.id
 
     @property
     def key_expr(self) -> KeyExpr:
+        """Canonical key expression that was declared."""
         return self._inner.key_expr
 
 

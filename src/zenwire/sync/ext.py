@@ -54,10 +54,12 @@ class AdvancedPublisher(Matcher):
 
     @property
     def congestion_control(self) -> CongestionControl:
+        """CongestionControl of every put and delete of this publisher."""
         return self._inner.congestion_control
 
     @property
     def priority(self) -> Priority:
+        """Priority of every put and delete of this publisher."""
         return self._inner.priority
 
     def put(

@@ -22,6 +22,7 @@ class TransportEventsListener(Receiving[TransportEvent], Generic[H]):
 
     @property
     def handler(self) -> H:
+        """A Handler to read from; of a pair, its second half; None for a callback."""
         handler: H = self._handler
         return handler
 
@@ -31,6 +32,7 @@ class LinkEventsListener(Receiving[LinkEvent], Generic[H]):
 
     @property
     def handler(self) -> H:
+        """A Handler to read from; of a pair, its second half; None for a callback."""
         handler: H = self._handler
         return handler
 

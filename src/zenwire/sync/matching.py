@@ -50,5 +50,6 @@ class MatchingListener(Receiving[MatchingStatus], Generic[H]):
 
     @property
     def handler(self) -> H:
+        """A Handler to read from; of a pair, its second half; None for a callback."""
         handler: H = self._handler
         return handler

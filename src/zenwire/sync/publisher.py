@@ -45,18 +45,22 @@ class Publisher(Matcher):
 
     @property
     def congestion_control(self) -> CongestionControl:
+        """CongestionControl of every put and delete of this publisher."""
         return self._inner.congestion_control
 
     @property
     def priority(self) -> Priority:
+        """Priority of every put and delete of this publisher."""
         return self._inner.priority
 
     @property
     def express(self) -> bool:
+        """True if each value is sent at once, instead of waiting for others to fill a batch."""
         return self._inner.express
 
     @property
     def reliability(self) -> Reliability:
+        """Reliability of every put and delete of this publisher."""
         return self._inner.reliability
 
     def put(

@@ -51,34 +51,42 @@ class Query:
 
     @property
     def selector(self) -> Selector:
+        """Key expression and parameters, as given to ``get``."""
         return self._inner.selector
 
     @property
     def key_expr(self) -> KeyExpr:
+        """Key expression that is asked for, without the parameters."""
         return self._inner.key_expr
 
     @property
     def parameters(self) -> Parameters:
+        """Parameters of the selector; empty if it has none."""
         return self._inner.parameters
 
     @property
     def payload(self) -> ZBytes | None:
+        """Payload of the query, or None."""
         return self._inner.payload
 
     @property
     def encoding(self) -> Encoding | None:
+        """Encoding of the query's payload, or None if it has no payload."""
         return self._inner.encoding
 
     @property
     def attachment(self) -> ZBytes | None:
+        """Attachment of the query, or None."""
         return self._inner.attachment
 
     @property
     def source_info(self) -> SourceInfo | None:
+        """Entity and sequence number that the querier added, or None."""
         return self._inner.source_info
 
     @property
     def timestamp_stack(self) -> TimestampStack | None:
+        """Times taken along the route of an instrumented query, or None."""
         return self._inner.timestamp_stack
 
     @property

@@ -75,10 +75,12 @@ class Session(Asking):
 
     @property
     def info(self) -> SessionInfo:
+        """Node ids, transports, links and statistics of this session."""
         return SessionInfo(self, self._inner.info)
 
     @property
     def id(self) -> EntityGlobalId:
+        """Id of this session: the node's ZenohId, and a number unique within the node."""
         return self._inner.id
 
     def zid(self) -> ZenohId:
@@ -86,6 +88,7 @@ class Session(Asking):
         return self._inner.zid()
 
     def is_closed(self) -> bool:
+        """Return True once the session is closed: every further call raises SessionClosed."""
         return self._inner.is_closed()
 
     def close(self) -> None:

@@ -39,7 +39,8 @@ def interpreter(version: str) -> str | None:
     if version == f"{sys.version_info.major}.{sys.version_info.minor}":
         return sys.executable
     root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    places = [shutil.which(f"python{version}"), *root.glob(f"{version}.*/bin/python")]
+    places: list[str | Path | None] = [shutil.which(f"python{version}")]
+    places += root.glob(f"{version}.*/bin/python")
     for place in filter(None, places):
         asked = [place, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
         answer = subprocess.run(asked, capture_output=True, text=True, check=False)

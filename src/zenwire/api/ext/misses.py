@@ -35,6 +35,7 @@ class SampleMissListener(Declared, Receiving[Miss], Generic[H]):
         return handler
 
     def tell(self, miss: Miss) -> None:
+        """Deliver a miss to the handler. Called by the advanced subscriber."""
         self._put(miss)
 
     def _end(self) -> None:

@@ -193,6 +193,7 @@ class WhatAmIMatcher:
         return self._with(WhatAmI.CLIENT)
 
     def is_empty(self) -> bool:
+        """Return True if it matches no kind of node."""
         return not self._bits
 
     def matches(self, whatami: WhatAmI | str) -> bool:

@@ -109,6 +109,7 @@ class SourceInfo:
 
     @classmethod
     def from_wire(cls, info: structs.SourceInfo) -> SourceInfo:
+        """Create one from its form on the wire."""
         return cls(EntityGlobalId(ZenohId.from_wire(info.zid), info.eid), info.sn)
 
     @property

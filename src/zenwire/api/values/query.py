@@ -65,14 +65,17 @@ class ReplyError:
 
     @property
     def payload(self) -> ZBytes:
+        """What the queryable said about the error, mostly text."""
         return ZBytes(self._body.payload)
 
     @property
     def encoding(self) -> Encoding:
+        """Encoding of the error's payload."""
         return Encoding.from_wire(self._body.encoding)
 
     @property
     def timestamp_stack(self) -> TimestampStack | None:
+        """Times taken along the route of an instrumented reply, or None."""
         return None if self._stack is None else TimestampStack(self._stack)
 
     def __repr__(self) -> str:
@@ -102,10 +105,12 @@ class Reply:
 
     @property
     def ok(self) -> Sample | None:
+        """The sample, or None if the reply is an error."""
         return self.result if isinstance(self.result, Sample) else None
 
     @property
     def err(self) -> ReplyError | None:
+        """The error, or None if the reply is a sample."""
         return self.result if isinstance(self.result, ReplyError) else None
 
     def __repr__(self) -> str:

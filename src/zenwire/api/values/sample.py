@@ -41,6 +41,7 @@ class Sample:
 
     @property
     def key_expr(self) -> KeyExpr:
+        """Key that it was published on."""
         key = self._key
         if isinstance(key, str):
             key = self._key = KeyExpr(key)
@@ -53,25 +54,30 @@ class Sample:
 
     @property
     def payload(self) -> ZBytes:
+        """Value that was put; empty for a delete."""
         body = self._body
         return ZBytes(body.payload) if isinstance(body, Put) else ZBytes()
 
     @property
     def kind(self) -> SampleKind:
+        """SampleKind.PUT for a value, SampleKind.DELETE for a deletion."""
         return SampleKind.PUT if isinstance(self._body, Put) else SampleKind.DELETE
 
     @property
     def encoding(self) -> Encoding:
+        """Encoding of the payload; of a delete the default one."""
         body = self._body
         return Encoding.from_wire(body.encoding) if isinstance(body, Put) else Encoding()
 
     @property
     def timestamp(self) -> Timestamp | None:
+        """Time and id of the node that stamped it, or None."""
         timestamp = self._body.timestamp
         return None if timestamp is None else Timestamp.from_wire(timestamp)
 
     @property
     def congestion_control(self) -> CongestionControl:
+        """CongestionControl that it was sent with."""
         return CongestionControl(self._qos.congestion_control)
 
     @property
@@ -82,20 +88,24 @@ class Sample:
 
     @property
     def express(self) -> bool:
+        """True if it was sent at once, instead of waiting for others to fill a batch."""
         return self._qos.express
 
     @property
     def attachment(self) -> ZBytes | None:
+        """Attachment of the put or delete, or None."""
         attachment = self._body.attachment
         return None if attachment is None else ZBytes(attachment)
 
     @property
     def source_info(self) -> SourceInfo | None:
+        """Entity and sequence number that the publisher added, or None."""
         info = self._body.source_info
         return None if info is None else SourceInfo.from_wire(info)
 
     @property
     def timestamp_stack(self) -> TimestampStack | None:
+        """Times taken along the route of an instrumented sample, or None."""
         return None if self._stack is None else TimestampStack(self._stack)
 
     def __repr__(self) -> str:

@@ -43,6 +43,7 @@ class Parameters:
         return cls(value)
 
     def is_empty(self) -> bool:
+        """Return True if there are no parameters."""
         return not self._text
 
     def get(self, key: str, default: str | None = None) -> str | None:
@@ -130,6 +131,7 @@ class Selector:
 
     @property
     def key_expr(self) -> KeyExpr:
+        """Key expression before the ``?``."""
         return self._key_expr
 
     @key_expr.setter

@@ -52,6 +52,7 @@ class TimestampInstrumentation:
         self.flags = flags
 
     def is_instrumented(self, point: InterceptionPoint) -> bool:
+        """Return True if times are taken at this point of the route."""
         return bool(self.flags >> int(point) & 1)
 
     def __repr__(self) -> str:
@@ -73,12 +74,15 @@ class TimestampInstrumentationBuilder:
         return made
 
     def set_send(self, enabled: bool) -> TimestampInstrumentationBuilder:
+        """Return a builder that takes times, or not, where the message is sent."""
         return self._set(InterceptionPoint.SEND, enabled)
 
     def set_route(self, enabled: bool) -> TimestampInstrumentationBuilder:
+        """Return a builder that takes times, or not, where the message is routed."""
         return self._set(InterceptionPoint.ROUTE, enabled)
 
     def set_receive(self, enabled: bool) -> TimestampInstrumentationBuilder:
+        """Return a builder that takes times, or not, where the message is received."""
         return self._set(InterceptionPoint.RECEIVE, enabled)
 
     def build(self) -> TimestampInstrumentation:
@@ -129,10 +133,12 @@ class TimestampStack:
 
     @property
     def instrumentation(self) -> TimestampInstrumentation:
+        """Points of the route at which times are taken."""
         return TimestampInstrumentation(self._wire.record)
 
     @property
     def records(self) -> list[TimestampStackRecord]:
+        """Times that were taken, in the order of the route."""
         return [TimestampStackRecord(entry) for entry in self._wire.entries]
 
     def __repr__(self) -> str:

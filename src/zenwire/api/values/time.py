@@ -47,6 +47,7 @@ class NTP64:
         return self._time
 
     def as_secs_f64(self) -> float:
+        """Return seconds since 1970 as a float; precise to about a quarter of a microsecond."""
         return (self._time >> 32) + (self._time & _FRACTION) / 2**32
 
     def as_secs(self) -> int:
@@ -143,9 +144,11 @@ class Timestamp:
         return self.get_time_as_ntp64().to_datetime()
 
     def get_time_as_ntp64(self) -> NTP64:
+        """Return the time as an NTP64: seconds and fractions of 2**-32 s."""
         return NTP64.from_int(self.wire.time)
 
     def get_id(self) -> TimestampId:
+        """Return the id of the node that made it."""
         return TimestampId.from_wire(self.wire.id)
 
     def get_diff_duration(self, other: Timestamp) -> timedelta:

@@ -99,7 +99,7 @@ from zenwire.links import LinkError
 from zenwire.node.config import Config
 
 if TYPE_CHECKING:
-    from zenwire.api import ext
+    from zenwire.aio import ext
 
 __all__ = [
     "NTP64",
@@ -190,6 +190,6 @@ __all__ = [
 def __getattr__(name: str) -> object:
     # Not all programs need it.
     if name == "ext":
-        globals()[name] = found = import_module("zenwire.api.ext")
+        globals()[name] = found = import_module("zenwire.aio.ext")
         return found
     raise AttributeError(f"module 'zenwire.aio' has no attribute {name!r}", name=name)
