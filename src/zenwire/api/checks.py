@@ -23,6 +23,7 @@ _KINDS: Final[dict[str, type]] = {
     "accept_replies": ReplyKeyExpr,
     "allowed_destination": Locality,
     "allowed_origin": Locality,
+    "budget": int,
     "cancellation_token": CancellationToken,
     "complete": bool,
     "congestion_control": CongestionControl,
@@ -46,4 +47,7 @@ def check_kinds(kinds: dict[str, type], values: dict[str, Any]) -> None:
     """The same with kinds of one's own."""
     for name, value in values.items():
         if value is not None and not isinstance(value, kinds[name]):
-            raise TypeError(f"{name} is a {kinds[name].__name__}, not {type(value).__name__}")
+            article = "an" if kinds[name].__name__[0] in "aeiou" else "a"
+            raise TypeError(
+                f"{name} is {article} {kinds[name].__name__}, not {type(value).__name__}"
+            )

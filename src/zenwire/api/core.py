@@ -45,12 +45,12 @@ _LOCALITIES = {
 }
 
 
-def locality_of(locality: values.Locality | None) -> Locality:
-    """As routing has it."""
+def locality_of(locality: values.Locality | None, name: str = "allowed_destination") -> Locality:
+    """Convert to routing's enumeration. Raises TypeError, with the ``name`` of the argument."""
     if locality is None:
         return Locality.ANY
     if not isinstance(locality, values.Locality):
-        raise TypeError(f"a place is a Locality, not {type(locality).__name__}")
+        raise TypeError(f"{name} is a Locality, not {type(locality).__name__}")
     return _LOCALITIES[locality]
 
 

@@ -38,6 +38,7 @@ __all__ = [
     "finish_callback",
     "on_callback_error",
     "open_handler",
+    "refused",
     "report",
 ]
 
@@ -279,6 +280,14 @@ def _is_coroutine_function(callback: object) -> bool:
     return any(map(inspect.iscoroutinefunction, (callback, call)))
 
 
+def refused(handler: object) -> TypeError:
+    """The error for an argument that is no handler."""
+    return TypeError(
+        f"handler is a channel, a callback, or a tuple of a callback and an object to read from, "
+        f"not {type(handler).__name__}"
+    )
+
+
 def open_handler(
     handler: IntoHandler[T] = None,
     *,
@@ -296,14 +305,12 @@ def open_handler(
     if isinstance(handler, tuple):
         pair: tuple[Any, ...] = handler
         if len(pair) != 2 or not callable(pair[0]):
-            raise TypeError("a pair of a callback and what is read from is expected")
+            raise TypeError("handler is a tuple, but not of a callback and an object to read from")
         function, receiver = pair
     else:
         function = handler
     if not callable(function):
-        raise TypeError(
-            f"{function!r} is no handler; give a channel, a callback, or both in a pair"
-        )
+        raise refused(function)
     callback = function if isinstance(function, Callback) else Callback(function)
     if not callback.indirect:
         return Opened(_Direct(callback, failed), receiver, None)

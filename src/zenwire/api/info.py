@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeVar
 
 from zenwire.api.awaited import Awaited
+from zenwire.api.checks import check
 from zenwire.api.declared import Declared, Receiving
 from zenwire.api.handlers import IntoHandler, Opened, open_handler
 from zenwire.api.values import (
@@ -172,6 +173,7 @@ class SessionInfo:
         self, handler: IntoHandler[TransportEvent] = None, *, history: bool | None = None
     ) -> Awaited[TransportEventsListener]:
         """Be told of nodes that come and go; with ``history``, also of those there are."""
+        check(history=history)
         return Awaited(self._transport_listener(handler, history=bool(history)))
 
     async def _transport_listener(
@@ -184,6 +186,7 @@ class SessionInfo:
         self, handler: IntoHandler[LinkEvent] = None, *, history: bool | None = None
     ) -> Awaited[LinkEventsListener]:
         """Be told of links that come and go; with ``history``, also of those there are."""
+        check(history=history)
         return Awaited(self._link_listener(handler, history=bool(history)))
 
     async def _link_listener(

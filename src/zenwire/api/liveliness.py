@@ -95,6 +95,7 @@ class Liveliness:
         """Which keys are alive now: ``async for reply in session.liveliness().get(key)``."""
         core, key = self._core, key_expr_of(key_expr)
         core.check("liveliness.get")
+        check(cancellation_token=cancellation_token)
         outward = core.namespace.outward(str(key))
         wait = seconds(core, timeout)
         if cancellation_token is not None:

@@ -56,7 +56,7 @@ def _chosen(config: object) -> Config:
     if isinstance(config, Mapping):
         return Config.from_dict(config)
     hint = "try Config.from_file(path), Config.from_json5(text) or a dict"
-    raise TypeError(f"a configuration is a Config or a dict, not {type(config).__name__}: {hint}")
+    raise TypeError(f"config is a Config or a dict, not {type(config).__name__}: {hint}")
 
 
 class Scout(Receiving[Hello]):
@@ -117,6 +117,15 @@ def _hello(hello: wire.Hello) -> Hello:
     return Hello(WhatAmI(hello.whatami), ZenohId.from_wire(hello.zid), locators)
 
 
+def _matcher(what: object) -> WhatAmIMatcher:
+    """The kinds of nodes that an argument stands for; all without one. Raises TypeError."""
+    if what is None:
+        return WhatAmIMatcher.of("router|peer|client")
+    if isinstance(what, (WhatAmIMatcher, WhatAmI, str)):
+        return WhatAmIMatcher.of(what)
+    raise TypeError(f"what is a WhatAmIMatcher, WhatAmI or str, not {type(what).__name__}")
+
+
 def scout(
     handler: IntoHandler[Hello] = None,
     what: WhatAmIMatcher | WhatAmI | str | None = None,
@@ -126,8 +135,7 @@ def scout(
 
     Without ``what``, for nodes of all kinds.
     """
-    matcher = WhatAmIMatcher.of("router|peer|client" if what is None else what)
-
+    matcher = _matcher(what)
     chosen = _chosen(config)
 
     async def start() -> Scout:

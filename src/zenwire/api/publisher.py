@@ -39,14 +39,28 @@ if TYPE_CHECKING:
 __all__ = ["Publisher", "Quality", "bytes_of", "del_of", "put_of", "qos_of", "quality_of"]
 
 
-@cache
 def qos_of(
     priority: Priority | None,
     congestion_control: CongestionControl | None,
     express: bool | None,
     default: CongestionControl = CongestionControl.DEFAULT,
 ) -> wire.QoS:
-    """As it travels."""
+    """As it travels. Raises TypeError."""
+    try:
+        return _qos_of(priority, congestion_control, express, default)
+    except TypeError:
+        # A value that cannot be hashed is of no kind that is meant.
+        check(priority=priority, congestion_control=congestion_control, express=express)
+        raise
+
+
+@cache
+def _qos_of(
+    priority: Priority | None,
+    congestion_control: CongestionControl | None,
+    express: bool | None,
+    default: CongestionControl,
+) -> wire.QoS:
     check(priority=priority, congestion_control=congestion_control, express=express)
     return wire.QoS.of(
         wire.Priority(int(priority or Priority.DEFAULT)),
@@ -76,13 +90,19 @@ def quality_of(
     return Quality(*(asked if overwrites is None else overwrites.apply(key, *asked)))
 
 
-def bytes_of(value: IntoZBytes) -> bytes:
-    """As it travels; a copy only of what is not bytes."""
+def bytes_of(value: IntoZBytes, name: str = "payload") -> bytes:
+    """As it travels; a copy only of what is not bytes. Raises TypeError with the ``name``."""
     if type(value) is bytes:
         return value
     if value is None:
-        raise TypeError("a payload is bytes or text, not None; b'' is an empty one")
-    return value.to_bytes() if type(value) is ZBytes else ZBytes(value).to_bytes()
+        raise TypeError(f"{name} is bytes or str, not None; b'' is an empty one")
+    try:
+        return value.to_bytes() if type(value) is ZBytes else ZBytes(value).to_bytes()
+    except TypeError as e:
+        kind = type(value).__name__
+        raise TypeError(
+            f"{name} is bytes or str, not {kind}; encode it first, as with json.dumps"
+        ) from e
 
 
 def put_of(
@@ -106,7 +126,7 @@ def put_of(
         timestamp=stamp,
         encoding=encoding.wire,
         source_info=None if source_info is None else source_info.wire,
-        attachment=None if attachment is None else bytes_of(attachment),
+        attachment=None if attachment is None else bytes_of(attachment, "attachment"),
         payload=bytes_of(payload),
     )
 
@@ -122,7 +142,7 @@ def del_of(
     return Del(
         timestamp=None if timestamp is None else timestamp.wire,
         source_info=None if source_info is None else source_info.wire,
-        attachment=None if attachment is None else bytes_of(attachment),
+        attachment=None if attachment is None else bytes_of(attachment, "attachment"),
     )
 
 
@@ -295,6 +315,8 @@ class Publisher(Matcher, Puts):
         self, body: Put | Del, times: TimestampInstrumentation | None
     ) -> list[Waiting] | None:
         core = self._core
+        if times is not None:
+            check(timestamp_instrumentation=times)
         core.face.push(
             self._key,
             body,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from zenwire import routing
 from zenwire.api.checks import check
@@ -50,9 +50,16 @@ def seconds(core: Core, timeout: float | None) -> float:
     """How long a query may take: what was said, or the configuration's."""
     if timeout is None:
         return core.node.config.queries_default_timeout / 1000
-    if not timeout > 0:
-        raise ValueError(f"a timeout is above zero, not {timeout}")
+    check_timeout(timeout)
     return timeout
+
+
+def check_timeout(timeout: float) -> None:
+    """Raise TypeError unless it is a number, ValueError unless it is above zero."""
+    if not isinstance(timeout, (int, float)):
+        raise TypeError(f"timeout is a number of seconds, not {type(timeout).__name__}")
+    if not timeout > 0:
+        raise ValueError(f"timeout is above zero, not {timeout}")
 
 
 @dataclass(slots=True, eq=False)
@@ -76,7 +83,9 @@ class Asking:
     destination: routing.Locality = field(init=False)
 
     def __post_init__(self) -> None:
-        check(target=self.target, accept_replies=self.accept_replies)
+        check(target=self.target, accept_replies=self.accept_replies, budget=self.budget)
+        if self.timeout is not None:
+            check_timeout(self.timeout)
         self.wire_target = wire.QueryTarget(int(self.target or QueryTarget.DEFAULT))
         mode = QueryConsolidation.of(self.consolidation).mode()
         self.wire_mode = wire.ConsolidationMode(int(mode))
@@ -86,7 +95,16 @@ class Asking:
 
 
 # The same again and again, mostly.
-asking = lru_cache(maxsize=256)(Asking)
+_asking = lru_cache(maxsize=256)(Asking)
+
+
+def asking(*how: Any) -> Asking:
+    """Look up, or create, what was asked so before: the arguments of `Asking`, in its order."""
+    try:
+        return _asking(*how)
+    except TypeError:
+        # A value that cannot be hashed: of no kind that is meant, which is said there.
+        return Asking(*how)
 
 
 def question_of(core: Core, selector: IntoSelector, how: Asking) -> Question:
@@ -140,6 +158,8 @@ def ask(
     if payload is not None or encoding is not None:
         raw = b"" if payload is None else bytes_of(payload)
         value = QueryBody(encoding=Encoding.of(encoding).wire, payload=raw)
+    if timestamp_instrumentation is not None:
+        check(timestamp_instrumentation=timestamp_instrumentation)
     if source_info is not None or cancellation_token is not None:
         check(source_info=source_info, cancellation_token=cancellation_token)
         if cancellation_token is not None:
@@ -148,7 +168,7 @@ def ask(
         asked,
         core.node.time(),
         value=value,
-        attachment=None if attachment is None else bytes_of(attachment),
+        attachment=None if attachment is None else bytes_of(attachment, "attachment"),
         source_info=None if source_info is None else source_info.wire,
         timestamp_stack=core.stamps.sent(timestamp_instrumentation),
     )

@@ -6,6 +6,7 @@ import logging
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
+from zenwire.api.checks import check
 from zenwire.api.publisher import bytes_of, del_of
 from zenwire.api.values import (
     CongestionControl,
@@ -132,13 +133,16 @@ class Query:
         Replies travel with the QoS of their query, so that of the arguments has no effect; it
         has none in the reference either.
         """
+        if congestion_control is not None or priority is not None or express is not None:
+            check(congestion_control=congestion_control, priority=priority, express=express)
         if encoding is None and timestamp is None and attachment is None:
             body = with_payload(_PLAIN, bytes_of(payload))
         else:
+            check(timestamp=timestamp)
             body = Put(
                 timestamp=None if timestamp is None else timestamp.wire,
                 encoding=Encoding.of(encoding).wire,
-                attachment=None if attachment is None else bytes_of(attachment),
+                attachment=None if attachment is None else bytes_of(attachment, "attachment"),
                 payload=bytes_of(payload),
             )
         # As ``_answer``, without a coroutine of its own: there is one for each query.
@@ -158,6 +162,7 @@ class Query:
         timestamp: Timestamp | None = None,
     ) -> bool:
         """Answer that a key has no value. As `reply` otherwise."""
+        check(congestion_control=congestion_control, priority=priority, express=express)
         return await self._answer("reply_del", key_expr, del_of(attachment, timestamp, None))
 
     async def reply_err(

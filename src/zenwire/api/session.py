@@ -136,7 +136,7 @@ class Session:
         if isinstance(obj, Declared):
             await obj.undeclare()
         elif not isinstance(obj, KeyExpr):
-            raise TypeError(f"{type(obj).__name__} is nothing that is declared")
+            raise TypeError(f"obj is a declaration or a KeyExpr, not {type(obj).__name__}")
 
     # Publishing.
 
@@ -305,7 +305,12 @@ class Session:
         async def declare() -> Publisher:
             core, key = self._core, key_expr_of(key_expr)
             core.check("declare_publisher")
-            check(reliability=reliability)
+            check(
+                congestion_control=congestion_control,
+                priority=priority,
+                express=express,
+                reliability=reliability,
+            )
             kind = Encoding.of(encoding)
             how = quality_of(
                 core,
@@ -363,7 +368,7 @@ class Session:
             opened = open_samples(handler, key)
             core.check("declare_subscriber")
             outward = core.namespace.outward(str(key))
-            origin = locality_of(allowed_origin)
+            origin = locality_of(allowed_origin, "allowed_origin")
             if outward.startswith("@/"):
                 session_space(core.node, core.face)
             eid = core.face.declare_subscriber(outward, allowed_origin=origin)
@@ -416,7 +421,7 @@ class Session:
             eid = core.face.declare_queryable(
                 core.namespace.outward(str(key)),
                 complete=bool(complete),
-                allowed_origin=locality_of(allowed_origin),
+                allowed_origin=locality_of(allowed_origin, "allowed_origin"),
             )
             queryable: Queryable[Any] = Queryable(core, eid, key, opened)
             return await queryable.ready()

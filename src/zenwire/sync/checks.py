@@ -9,9 +9,9 @@ from zenwire.api.values import Encoding, IntoZBytes
 __all__ = ["check", "encoding_of", "payload_of"]
 
 
-def payload_of(value: IntoZBytes) -> bytes:
-    """The bytes of now: what the program changes later is not sent."""
-    return bytes_of(value)
+def payload_of(value: IntoZBytes, name: str = "payload") -> bytes:
+    """The bytes of now: what the program changes later is not sent. Raises TypeError."""
+    return bytes_of(value, name)
 
 
 def encoding_of(value: Encoding | str | None) -> Encoding | None:

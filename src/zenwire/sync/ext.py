@@ -79,7 +79,7 @@ class AdvancedPublisher(Matcher):
             self._inner.put,
             raw,
             encoding=encoding_of(encoding),
-            attachment=None if attachment is None else payload_of(attachment),
+            attachment=None if attachment is None else payload_of(attachment, "attachment"),
             timestamp=timestamp,
             timestamp_instrumentation=timestamp_instrumentation,
         )
@@ -97,7 +97,7 @@ class AdvancedPublisher(Matcher):
         check(timestamp=timestamp, timestamp_instrumentation=timestamp_instrumentation)
         call = partial(
             self._inner.delete,
-            attachment=None if attachment is None else payload_of(attachment),
+            attachment=None if attachment is None else payload_of(attachment, "attachment"),
             timestamp=timestamp,
             timestamp_instrumentation=timestamp_instrumentation,
         )

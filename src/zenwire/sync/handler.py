@@ -17,6 +17,7 @@ from zenwire.api.handlers import (
     FifoChannel,
     IntoHandler,
     Overflow,
+    refused,
 )
 from zenwire.api.query import Query
 from zenwire.api.rows import RowSample
@@ -189,12 +190,12 @@ class Reading(Generic[T]):
         if isinstance(handler, tuple):
             pair: tuple[Any, ...] = handler
             if len(pair) != 2:
-                raise TypeError("a pair of a callback and what is read from is expected")
+                raise TypeError(
+                    "handler is a tuple, but not of a callback and an object to read from"
+                )
             function, self._receiver = pair
         if not callable(function):
-            raise TypeError(
-                f"{function!r} is no handler; give a channel, a callback, or both in a pair"
-            )
+            raise refused(function)
         callback = function if isinstance(function, Callback) else Callback(function)
         if _is_coroutine_function(callback.callback):
             return handler

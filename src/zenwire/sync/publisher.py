@@ -104,7 +104,7 @@ class Publisher(Matcher):
             inner.put,
             raw,
             encoding=encoding_of(encoding),
-            attachment=None if attachment is None else payload_of(attachment),
+            attachment=None if attachment is None else payload_of(attachment, "attachment"),
             timestamp=timestamp,
             timestamp_instrumentation=timestamp_instrumentation,
             source_info=source_info,
@@ -140,7 +140,7 @@ class Publisher(Matcher):
         )
         call = partial(
             self._inner.delete,
-            attachment=None if attachment is None else payload_of(attachment),
+            attachment=None if attachment is None else payload_of(attachment, "attachment"),
             timestamp=timestamp,
             timestamp_instrumentation=timestamp_instrumentation,
             source_info=source_info,

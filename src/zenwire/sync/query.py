@@ -116,13 +116,18 @@ class Query:
         has none in the reference either.
         """
         key, raw = self._key("reply", key_expr), payload_of(payload)
-        check(timestamp=timestamp)
+        check(
+            congestion_control=congestion_control,
+            priority=priority,
+            express=express,
+            timestamp=timestamp,
+        )
         call = partial(
             self._inner.reply,
             key,
             raw,
             encoding=encoding_of(encoding),
-            attachment=None if attachment is None else payload_of(attachment),
+            attachment=None if attachment is None else payload_of(attachment, "attachment"),
             timestamp=timestamp,
         )
         self._send(call, len(raw))
@@ -139,8 +144,13 @@ class Query:
     ) -> None:
         """Answer that a key has no value. As `reply` otherwise."""
         key = self._key("reply_del", key_expr)
-        check(timestamp=timestamp)
-        raw = None if attachment is None else payload_of(attachment)
+        check(
+            congestion_control=congestion_control,
+            priority=priority,
+            express=express,
+            timestamp=timestamp,
+        )
+        raw = None if attachment is None else payload_of(attachment, "attachment")
         self._send(partial(self._inner.reply_del, key, attachment=raw, timestamp=timestamp))
 
     def reply_err(self, payload: IntoZBytes, *, encoding: Encoding | str | None = None) -> None:

@@ -138,7 +138,7 @@ class Session(Asking):
         if isinstance(obj, Declared):
             obj.undeclare()
         elif not isinstance(obj, KeyExpr):
-            raise TypeError(f"{type(obj).__name__} is nothing that is declared")
+            raise TypeError(f"obj is a declaration or a KeyExpr, not {type(obj).__name__}")
 
     # Publishing.
 
@@ -206,7 +206,7 @@ class Session(Asking):
             congestion_control=congestion_control,
             priority=priority,
             express=express,
-            attachment=None if attachment is None else payload_of(attachment),
+            attachment=None if attachment is None else payload_of(attachment, "attachment"),
             timestamp=timestamp,
             timestamp_instrumentation=timestamp_instrumentation,
             allowed_destination=allowed_destination,
@@ -286,7 +286,7 @@ class Session(Asking):
             congestion_control=congestion_control,
             priority=priority,
             express=express,
-            attachment=None if attachment is None else payload_of(attachment),
+            attachment=None if attachment is None else payload_of(attachment, "attachment"),
             timestamp=timestamp,
             timestamp_instrumentation=timestamp_instrumentation,
             allowed_destination=allowed_destination,

@@ -39,13 +39,13 @@ def interpreter(version: str) -> str | None:
     if version == f"{sys.version_info.major}.{sys.version_info.minor}":
         return sys.executable
     root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    places: list[str | Path | None] = [shutil.which(f"python{version}")]
-    places += root.glob(f"{version}.*/bin/python")
+    places: list[str | None] = [shutil.which(f"python{version}")]
+    places += (str(found) for found in root.glob(f"{version}.*/bin/python"))
     for place in filter(None, places):
         asked = [place, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
         answer = subprocess.run(asked, capture_output=True, text=True, check=False)
         if answer.stdout.strip() == version:
-            return str(place)
+            return place
     return None
 
 

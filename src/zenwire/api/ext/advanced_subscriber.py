@@ -371,7 +371,8 @@ def declare_advanced_subscriber(
         opened = open_samples(handler, key)
         core.check("declare_advanced_subscriber")
         eid = core.face.declare_subscriber(
-            core.namespace.outward(str(key)), allowed_origin=locality_of(allowed_origin)
+            core.namespace.outward(str(key)),
+            allowed_origin=locality_of(allowed_origin, "allowed_origin"),
         )
         subscriber: AdvancedSubscriber[Any] = AdvancedSubscriber(
             session, core, eid, key, opened, history=history, recovery=recovery

@@ -148,7 +148,7 @@ class WhatAmIMatcher:
 
     def __init__(self, matcher: str | None = None) -> None:
         if matcher is not None and not isinstance(matcher, str):
-            raise TypeError(f"modes are given as text, not {type(matcher).__name__}")
+            raise TypeError(f"matcher is a str, not {type(matcher).__name__}")
         bits = 0
         for word in (matcher or "").split("|"):
             if word.strip():

@@ -26,7 +26,7 @@ class QueryConsolidation:
 
     def __init__(self, mode: ConsolidationMode | None = None, /) -> None:
         if mode is not None and not isinstance(mode, ConsolidationMode):
-            raise TypeError(f"a ConsolidationMode is expected, not {type(mode).__name__}")
+            raise TypeError(f"consolidation is a ConsolidationMode, not {type(mode).__name__}")
         self._mode = mode or ConsolidationMode.DEFAULT
 
     @classmethod

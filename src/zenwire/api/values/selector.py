@@ -14,8 +14,12 @@ IntoKeyExpr: TypeAlias = KeyExpr | str
 
 
 def key_expr_of(value: IntoKeyExpr) -> KeyExpr:
-    """The KeyExpr that an argument stands for."""
-    return value if isinstance(value, KeyExpr) else KeyExpr(value)
+    """The KeyExpr that an argument stands for. Raises TypeError and KeyExprError."""
+    if isinstance(value, KeyExpr):
+        return value
+    if not isinstance(value, str):
+        raise TypeError(f"key_expr is a KeyExpr or str, not {type(value).__name__}")
+    return KeyExpr(value)
 
 
 class Parameters:
