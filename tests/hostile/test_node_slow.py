@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from tests.hostile.peers import BLOCK, TIMEOUT, Peer, Victim, attacked, config, until
+import pytest
+
+from tests.hostile.peers import BLOCK, TIMEOUT, Peer, Victim, attacked, config, put, until
 from zenwire import aio
 from zenwire.transport import Cause
 from zenwire.wire.declare import DeclareFinal, DeclareSubscriber
 from zenwire.wire.network import Declare
+from zenwire.wire.objects import encode
+from zenwire.wire.transport import Fragment
 from zenwire.wire.values import WhatAmI, WireExpr
 
 
@@ -19,9 +23,9 @@ def patience(wait_ms: int) -> dict[str, Any]:
     return {"transport": {"link": {"tx": {"queue": {"congestion_control": control}}}}}
 
 
-async def deaf(victim: Victim, whatami: WhatAmI = WhatAmI.PEER) -> Peer:
+async def deaf(victim: Victim, whatami: WhatAmI = WhatAmI.PEER, rcvbuf: int = 4_096) -> Peer:
     """A neighbour that subscribes, and never reads again."""
-    peer = await Peer.connect(victim, rcvbuf=4_096)
+    peer = await Peer.connect(victim, rcvbuf)
     peer.whatami = whatami
     # It says nothing for as long as a test takes.
     await peer.open(lease=600_000)
@@ -113,5 +117,55 @@ def test_who_sends_to_one_that_does_not_read_is_held_back_not_lost() -> None:
             assert 0 < peak < 60
             assert numbers == list(range(300))
             assert victim.stats.endings["unresponsive"] == 1
+
+    asyncio.run(scenario())
+
+
+async def fragmented(peer: Peer, payload: bytes, *, reliable: bool) -> None:
+    """Send one put with Block as FRAGMENTs, and wait until the system has taken it."""
+    data, size = encode(put(payload, "deaf/x")), 40_000
+    for at in range(0, len(data), size):
+        piece = Fragment(
+            reliable=reliable,
+            more=at + size < len(data),
+            sn=peer.next_sn(),
+            first=at == 0,
+            payload=data[at : at + size],
+        )
+        peer.say(piece)
+        await peer.drain()
+
+
+@pytest.mark.parametrize("reliable", [True, False])
+def test_fragments_with_block_wait_for_a_slow_reader(reliable: bool) -> None:
+    """zenoh-pico sends the FRAGMENTs of a reliable put as best effort: Block counts there too."""
+
+    async def scenario() -> None:
+        async with attacked() as victim:
+            reader = await deaf(victim, WhatAmI.CLIENT, rcvbuf=200_000)
+            sender = await Peer.connect(victim)
+            sender.whatami = WhatAmI.CLIENT
+            await sender.open(lease=600_000)
+            wanted = 150
+
+            async def send() -> None:
+                for number in range(wanted):
+                    payload = number.to_bytes(4, "big") + bytes(100_000)
+                    await fragmented(sender, payload, reliable=reliable)
+
+            sending = asyncio.create_task(send())
+            # Until the buffers of the system are full, and for some time after that.
+            await until(lambda: sum(one.waiting for one in victim.node.neighbours.values()))
+            await asyncio.sleep(0.2)
+            assert not victim.of(reader).dropped
+            ends = 0
+            async with asyncio.timeout(TIMEOUT):
+                while ends < wanted:
+                    heard = await reader.hear()
+                    assert heard
+                    ends += sum(isinstance(one, Fragment) and not one.more for one in heard)
+                await sending
+            assert not victim.of(reader).dropped
+            assert victim.stats.endings == {}
 
     asyncio.run(scenario())

@@ -199,7 +199,7 @@ class _Writing:
             done += made.messages
             if not carrier.link.writable:
                 # After that what comes next waits, or is dropped, in the queues, by their rules.
-                await carrier.drain(neighbour.patience(qos, reliable))
+                await carrier.drain(neighbour.patience(qos))
             if carrier.link.unsent:
                 packer.lent()
         return done

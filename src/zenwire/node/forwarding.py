@@ -172,7 +172,7 @@ class Forwarding:
 
         Not for long: then what comes next waits, or is dropped, in the queues, by their rules.
         """
-        wait = neighbour.patience(qos, reliable)
+        wait = neighbour.patience(qos)
         waiting = Waiting(neighbour, Packed(b"", 0, qos), reliable, None)
         carrier.on_drained.append(waiting.settle)
         asyncio.get_running_loop().call_later(wait, waiting.settle)

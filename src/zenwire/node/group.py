@@ -52,7 +52,7 @@ class Group(Queue):
         self.machine = Multicast(
             settings, link, node.now, node.random, node.adjacency.sessions.budget
         )
-        super().__init__(self.machine, settings.wait_before_drop)
+        super().__init__(self.machine, settings.wait_before_drop, settings.wait_before_close)
         self.endpoint = endpoint
         self.over = asyncio.Event()
         self.face: Face = node.tables.add_face(node.zid, WhatAmI.PEER, node.now, multicast=True)

@@ -78,6 +78,8 @@ class Queue:
     """What waits for room, in order, per priority.
 
     ``dropped`` counts, by cause, what was lost before a link had it: links count the rest.
+    ``wait_before_drop`` and ``wait_before_close`` are in seconds: after the first, messages with
+    Drop are dropped, after the second, best-effort ones with Block.
     """
 
     __slots__ = (
@@ -88,12 +90,14 @@ class Queue:
         "_waiting",
         "dropped",
         "size",
+        "wait_before_close",
         "wait_before_drop",
     )
 
-    def __init__(self, sender: Sender, wait_before_drop: float) -> None:
+    def __init__(self, sender: Sender, wait_before_drop: float, wait_before_close: float) -> None:
         self.dropped: Counter[Cause] = Counter()
         self.wait_before_drop = wait_before_drop
+        self.wait_before_close = wait_before_close
         self._sender = sender
         self._waiting: dict[Priority, deque[Waiting]] = {}
         self.size = 0
@@ -140,9 +144,12 @@ class Queue:
         elif self.overflown:
             self._lose(message, Cause.CONGESTION)
             return None
-        elif not reliable or message.qos.congestion_control is CongestionControl.DROP:
+        elif message.qos.congestion_control is CongestionControl.DROP:
             # Its time runs from now on, not from when its turn comes.
             full = Full(priority, self._time() + self.wait_before_drop, Then.DROP)
+        elif not reliable:
+            # The same: each would wait as long as the one before it, and its sender with it.
+            full = Full(priority, self._time() + self.wait_before_close, Then.DROP)
         waiting = Waiting(self, message, reliable, full)
         self._waiting.setdefault(priority, deque()).append(waiting)
         self.size += 1
@@ -207,8 +214,13 @@ class Queue:
 
     def _watch(self, full: Full | None) -> None:
         """Ask again when a message has waited too long: that drops it."""
-        if full is not None and full.then is Then.DROP and self._timer is None:
-            self._timer = self._loop.call_at(full.until, self._due)
+        if full is None or full.then is not Then.DROP:
+            return
+        if self._timer is not None:
+            if self._timer.when() <= full.until:
+                return
+            self._timer.cancel()
+        self._timer = self._loop.call_at(full.until, self._due)
 
     def _due(self) -> None:
         """The time of a message is over, even if it is not at the head of its queue."""
@@ -256,8 +268,10 @@ class Neighbour(Queue):
     direct = True
     """Nothing is filtered: whoever knows the lane may write into it."""
 
-    def __init__(self, session: Session, face: Face, wait_before_drop: float) -> None:
-        super().__init__(session, wait_before_drop)
+    def __init__(
+        self, session: Session, face: Face, wait_before_drop: float, wait_before_close: float
+    ) -> None:
+        super().__init__(session, wait_before_drop, wait_before_close)
         self.session = session
         self.face = face
         self.carriers: list[Carrier] = []
@@ -295,9 +309,9 @@ class Neighbour(Queue):
         carrier = self.carriers[0]
         return carrier if carrier.link.writable and not carrier.ended else None
 
-    def patience(self, qos: QoS, reliable: bool) -> float:
+    def patience(self, qos: QoS) -> float:
         """Seconds for a link that is full, before what comes next goes to the queues."""
-        drops = not reliable or qos.congestion_control is CongestionControl.DROP
+        drops = qos.congestion_control is CongestionControl.DROP
         return self.wait_before_drop if drops else _PATIENCE
 
     def flush(self) -> None:

@@ -1,5 +1,9 @@
 """What a message does that finds its queue full: Drop, Block, BlockFirst.
 
+Block applies to best-effort messages too, but they never close a link: they are dropped after the
+time that closes it for reliable ones. The reference drops them after the time of Drop; zenoh-pico
+sends the FRAGMENTs of reliable messages as best effort, and they would be lost.
+
 Waiting is the sender's: it gets Full, keeps the message, and comes again when Writable has come.
 Here is only who waits, and until when.
 """
@@ -41,7 +45,7 @@ class Congestion:
         count: int = 1,
     ) -> Full | Dropped:
         """The answer to a message, or to so many at once, for which there is no room."""
-        if congestion is CongestionControl.DROP or not reliable:
+        if congestion is CongestionControl.DROP:
             wait = self._settings.wait_before_drop
             full = retry or Full(priority, now + wait, Then.DROP)
             if now >= full.until:
@@ -53,7 +57,7 @@ class Congestion:
             if first is not None and first is not retry:
                 return self._drop(Cause.BLOCK_FIRST, count)
         until = now + self._settings.wait_before_close
-        if self._closes:
+        if self._closes and reliable:
             full = Full(priority, self._blocked.setdefault(priority, until), Then.CLOSE)
         else:
             full = retry or Full(priority, until, Then.DROP)

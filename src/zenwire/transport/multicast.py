@@ -224,7 +224,7 @@ class Multicast:
                 return self._congestion.refuse(
                     priority, congestion, reliable, now, retry, count=count_of(message)
                 )
-        droppable = not reliable or congestion is CongestionControl.DROP
+        droppable = congestion is CongestionControl.DROP
         if type(message) is Packed:
             if len(message.data) > self._settings.max_message_size:
                 return self._drop(Cause.TOO_LARGE, message.count)

@@ -118,7 +118,7 @@ class Sending:
                 return self._congestion.refuse(
                     priority, congestion, reliable, now, retry, count=count_of(message)
                 )
-        droppable = not reliable or congestion is CongestionControl.DROP
+        droppable = congestion is CongestionControl.DROP
         if type(message) is Packed:
             # Only one message alone may be as large as that.
             if len(message.data) > self._largest:

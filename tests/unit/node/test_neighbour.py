@@ -11,6 +11,7 @@ from zenwire.wire.network import NetworkMessage, Push
 from zenwire.wire.values import CongestionControl, Priority, QoS, WireExpr
 
 WAIT = 0.001
+LONGER = 0.2
 
 
 class Sender:
@@ -40,8 +41,9 @@ class Sender:
             self.room -= 1
             self.sent.append(message.key.suffix)
             return ACCEPTED
-        if message.qos.congestion_control is CongestionControl.DROP or not reliable:
-            full = retry or Full(message.qos.priority, now + WAIT, Then.DROP)
+        drops = message.qos.congestion_control is CongestionControl.DROP
+        if drops or not reliable:
+            full = retry or Full(message.qos.priority, now + (WAIT if drops else LONGER), Then.DROP)
             return Dropped(Cause.CONGESTION) if now >= full.until else full
         return Full(message.qos.priority, now + 5, Then.CLOSE)
 
@@ -65,7 +67,7 @@ def message(name: str, *, block: bool = True, priority: Priority = Priority.DATA
 def test_what_has_no_room_waits_in_order_by_priority() -> None:
     async def scenario() -> None:
         sender = Sender(room=1)
-        queue = Plain(sender, WAIT)
+        queue = Plain(sender, WAIT, LONGER)
         assert queue.send(message("1"), True) is None
         waits = [queue.send(message(name), True) for name in ("2", "3")]
         high = queue.send(message("high", priority=Priority.REAL_TIME), True)
@@ -93,10 +95,10 @@ def test_what_has_no_room_waits_in_order_by_priority() -> None:
 def test_drop_waits_a_moment_wherever_it_stands() -> None:
     async def scenario() -> None:
         sender = Sender(room=0)
-        queue = Plain(sender, WAIT)
+        queue = Plain(sender, WAIT, LONGER)
         first = queue.send(message("block"), True)
         behind = [queue.send(message(f"drop{n}", block=False), True) for n in range(10)]
-        unreliable = queue.send(message("unreliable"), False)
+        unreliable = queue.send(message("unreliable", block=False), False)
         assert queue.waiting == 12
         await asyncio.sleep(2 * WAIT)
         assert all(wait and wait.done.done() for wait in [*behind, unreliable])
@@ -111,9 +113,34 @@ def test_drop_waits_a_moment_wherever_it_stands() -> None:
     run(scenario())
 
 
+def test_best_effort_with_block_waits_as_long_as_block() -> None:
+    async def scenario() -> None:
+        sender = Sender(room=0)
+        queue = Plain(sender, WAIT, LONGER)
+        first = queue.send(message("first"), False)
+        behind = [queue.send(message(f"behind{n}"), False) for n in range(3)]
+        # Its time is over sooner than that of those before it.
+        drop = queue.send(message("drop", block=False), True)
+        assert drop is not None
+        await drop.done
+        assert queue.waiting == 4
+        assert queue.dropped == {Cause.CONGESTION: 1}
+        sender.room = 1
+        queue.retry()
+        assert sender.sent == ["first"]
+        assert first is not None
+        assert first.done.done()
+        # All at once: none waits for the time of another.
+        await asyncio.gather(*(wait.done for wait in behind if wait))
+        assert queue.waiting == 0
+        assert queue.dropped == {Cause.CONGESTION: 4}
+
+    run(scenario())
+
+
 def test_what_waits_is_bounded() -> None:
     async def scenario() -> None:
-        queue = Plain(Sender(room=0), WAIT)
+        queue = Plain(Sender(room=0), WAIT, LONGER)
         for _ in range(WAITING_MAX + 7):
             queue.send(message("x"), True)
         assert queue.overflown
@@ -130,7 +157,7 @@ def test_what_waits_is_bounded() -> None:
 def test_what_cannot_be_sent_is_counted() -> None:
     async def scenario() -> None:
         sender = Sender(room=5)
-        queue = Plain(sender, WAIT)
+        queue = Plain(sender, WAIT, LONGER)
         assert queue.send(message("bad"), True) is None
         sender.broken = True
         assert queue.send(message("late"), True) is None

@@ -274,9 +274,26 @@ def test_drop_waits_a_little() -> None:
     assert both.a.closed is None
 
 
-def test_best_effort_is_dropped_whatever_it_says() -> None:
-    both = pair({"wait_before_drop": 0.0})
-    assert full(both, CongestionControl.BLOCK, reliable=False) == Dropped(Cause.CONGESTION)
+def test_best_effort_with_block_waits_and_closes_nothing() -> None:
+    both = pair({"wait_before_drop": 0.0, "lease": 60.0}, {"lease": 60.0})
+    result = full(both, CongestionControl.BLOCK, reliable=False)
+    assert (result.then, result.until) == (Then.DROP, both.now + 5.0)
+    soon = both.a.machine.send(put(b""), both.now + 4.9, reliable=False, retry=result)
+    assert both.a.machine.tick(both.now + 5.0) == []
+    late = both.a.machine.send(put(b""), both.now + 5.0, reliable=False, retry=result)
+    assert soon is result
+    assert late == Dropped(Cause.CONGESTION)
+    assert both.a.machine.stats.dropped == {Cause.CONGESTION: 1}
+
+
+def test_a_best_effort_message_with_block_that_is_cut_is_not_given_up() -> None:
+    both = pair({"batch_size": 1000})
+    a = both.a.machine
+    a.send(put(bytes(100_000)), both.now, reliable=False)
+    both.b.events += both.b.machine.receive(a.pull(both.now), both.now)
+    assert isinstance(a.send(put(b"n", congestion=DROP), both.now + 1), Full)
+    both.run()
+    assert both.b.payloads == [bytes(100_000)]
 
 
 def test_block_waits_until_writable() -> None:

@@ -61,13 +61,13 @@ class Guarded(Neighbour):
 
 def meet(node: Node, session: Session, face: Face, link: Link) -> Neighbour:
     """A neighbour that has come by a link, with the filters that are for it."""
-    wait = node.settings.wait_before_drop
+    waits = node.settings.wait_before_drop, node.settings.wait_before_close
     if node.filters is None:
-        return Neighbour(session, face, wait)
+        return Neighbour(session, face, *waits)
     party = _party(session, link)
     ingress = node.filters.steps(party, Flow.INGRESS)
     egress = node.filters.steps(party, Flow.EGRESS)
-    neighbour = Guarded(session, face, wait) if egress else Neighbour(session, face, wait)
+    neighbour = (Guarded if egress else Neighbour)(session, face, *waits)
     filtered, length = neighbour.filtered, node.tables.state.limits.key_length
     tables = node.tables
     if ingress:
