@@ -34,8 +34,6 @@ __all__ = ["CROSSING", "Adjacency"]
 
 _log = logging.getLogger("zenwire.node")
 
-_TURN: Final = 0.05
-"""Seconds that one link has for what it said, before others have their turn."""
 CROSSING: Final = 2.0
 """Seconds for the other one of two links that were dialled at once to be open."""
 _GOODBYE: Final = 10.0
@@ -234,6 +232,7 @@ class Adjacency:
             link,
             machine,
             self._events,
+            self._node.turns,
             on_few=self._few,
             on_end=self._end,
             on_read=self._node.go_on,
@@ -250,7 +249,10 @@ class Adjacency:
     # What they say.
 
     def _events(self, carrier: Carrier, events: list[Event]) -> None:
-        ends = self._node.now + _TURN
+        if self._over:
+            # Postponed by a link that is gone, as is its node.
+            return
+        ends = self._node.turns.until(self._node.now)
         for at, event in enumerate(events):
             neighbour = self._neighbour(carrier)
             if type(event) is Received:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from zenwire.node.plane import ENOUGH
 from zenwire.node.writing import Writing
-from zenwire.transport import Event, Received, ReceivedRun, Unicast
+from zenwire.transport import Event, Received, ReceivedRun, Unicast, Writable
 from zenwire.wire.values import Priority
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from zenwire.links import Link, LinkError
     from zenwire.node.neighbour import Waiting
     from zenwire.node.plane import Plane
+    from zenwire.node.turns import Turns
     from zenwire.transport import Bursts
     from zenwire.wire.network import NetworkMessage
 
@@ -23,6 +25,10 @@ __all__ = ["Carrier"]
 
 _PIECE: Final = 256
 """Bytes of compressed batches that are read at once: they may become the 250-fold."""
+_PORTION: Final = 64 * 1024
+"""Bytes of other batches, of those that wait for a turn."""
+_MESSAGES: Final = 256
+"""Messages that are decoded, and then processed, before others may have their turn."""
 _AT_LEAST: Final = 256
 """Bytes that may be many messages."""
 _REST: Final = 0.008
@@ -38,12 +44,15 @@ class Carrier(Writing):
     """Receives for a link, and writes to it.
 
     ``on_events`` gets what the machine says, in order, ``on_few`` what is like a batch before.
-    ``over`` is set when the link is gone.
+    ``over`` is set when the link is gone. Messages that take too long are postponed: ``turns`` has
+    the order in which links go on with them. Nothing is read from the link meanwhile.
     """
 
     __slots__ = (
         "_enough",
         "_held",
+        "_late",
+        "_lost",
         "_on_end",
         "_on_events",
         "_on_few",
@@ -51,10 +60,13 @@ class Carrier(Writing):
         "_patient",
         "_rest",
         "_resting",
+        "_turns",
         "_unread",
         "over",
         "plane",
+        "queued",
         "reading",
+        "spent",
     )
 
     def __init__(
@@ -62,6 +74,7 @@ class Carrier(Writing):
         link: Link,
         machine: Unicast,
         on_events: Callable[[Carrier, list[Event]], None],
+        turns: Turns,
         *,
         on_few: Callable[[Carrier, list[NetworkMessage], bool, float], None],
         on_end: Callable[[Carrier], None],
@@ -76,8 +89,15 @@ class Carrier(Writing):
         self.reading = False
         """What a link says is being heard; ``on_read`` is called after that."""
         self._held = 0
+        self._turns = turns
+        self.spent = 0.0
+        self.queued = False
+        self._late = False
+        """Something waits for a turn: events, or bytes that are not decoded."""
         self._rest: list[Event] = []
-        self._unread = b""
+        self._unread: deque[bytes] = deque()
+        self._lost: str | None = None
+        """Why the link was lost while something waited for a turn."""
         self.plane: Plane | None = None
         """What reads many messages at once, if anything does."""
         self._enough = _AT_LEAST
@@ -87,26 +107,41 @@ class Carrier(Writing):
     # What the link says.
 
     def received(self, data: bytes) -> None:
-        machine, now = self.machine, self._time()
+        if self._late:
+            self._unread.append(data)
+            return
+        machine, turns, now = self.machine, self._turns, self._time()
         flushing, self.flushing = self.flushing, True
         self.reading = True
         try:
-            few = None if self._rest else machine.receive_few(data, now)
+            few = machine.receive_few(data, now)
             if few is not None:
                 messages, frame = few
                 self._on_few(self, messages, frame.reliable, now)
-            elif not machine.expands or (len(data) <= _PIECE and not self._unread):
-                events = machine.receive(data, now)
-                if events:
-                    self._say(events)
+            elif turns.exhausted and machine.session is not None:
+                self._unread.append(data)
+                self._wait_turn()
             else:
-                self._expand(self._unread + data)
+                self._feed(data)
+                self._finish()
         finally:
             self.flushing = flushing
             self.reading = False
+            if turns.touched:
+                turns.charge(self, now)
         # What was said in answer goes out before anything else is read, or goes on.
         self.flush()
         self._on_read()
+
+    def _finish(self) -> None:
+        """Go on with publications at once; everything else waits for a turn."""
+        machine = self.machine
+        while machine.unread and not (self._late or self._held or self._turns.touched):
+            events = machine.receive(b"", self._time(), _MESSAGES)
+            if events:
+                self._on_events(self, events)
+        if self._unread or machine.unread:
+            self._wait_turn()
 
     def received_many(self, data: memoryview, fresh: int) -> int:
         """Bytes of a stream, the last ``fresh`` of them new; how many need not come again.
@@ -144,17 +179,26 @@ class Carrier(Writing):
         self._enough = max(_AT_LEAST, ENOUGH * size // messages) if messages else _AT_LEAST
 
     def _burst(self, plane: Plane, bursts: Bursts, data: memoryview, fresh: int) -> int:
-        machine = self.machine
+        machine, turns, now = self.machine, self._turns, self._time()
         machine.bursts, plane.hasty = bursts, False
         flushing, self.flushing = self.flushing, True
         self.reading = True
+        most = 0 if turns.exhausted else _MESSAGES
         try:
-            events, done = machine.receive_many(data, self._time(), fresh)
+            events, done = machine.receive_many(data, now, fresh, most)
             if events:
-                self._say(events)
+                self._on_events(self, events)
+            if machine.unread:
+                rest = bytes(data[done:])
+                machine.stats.rx_bytes -= len(rest)
+                self._unread.append(rest)
+                self._wait_turn()
+                done = len(data)
         finally:
             self.flushing = flushing
             self.reading = False
+            if turns.touched:
+                turns.charge(self, now)
         self.flush()
         self._on_read()
         if not events:
@@ -176,22 +220,29 @@ class Carrier(Writing):
         self._resting = False
         self._go_on()
 
-    def _expand(self, data: bytes) -> None:
-        """Piece by piece, and no further than what came of it was heard."""
-        self._unread = b""
-        for start in range(0, len(data), _PIECE):
-            if self._rest or self._held:
-                self._unread = data[start:]
-                break
-            events = self.machine.receive(data[start : start + _PIECE], self._time())
+    def _feed(self, data: bytes) -> None:
+        """Hand bytes to the machine in portions, and no further than their events were processed."""
+        machine = self.machine
+        step = _PIECE if machine.expands else _PORTION
+        if len(data) <= step:
+            events = machine.receive(data, self._time(), _MESSAGES)
             if events:
-                self._say(events)
+                self._on_events(self, events)
+            return
+        for start in range(0, len(data), step):
+            if self._rest or self._held or machine.unread:
+                self._unread.appendleft(data[start:])
+                break
+            events = machine.receive(data[start : start + step], self._time(), _MESSAGES)
+            if events:
+                self._on_events(self, events)
 
     def _say(self, events: list[Event]) -> None:
-        """What was said before is heard before."""
-        if self._rest:
-            self._rest += events
-        else:
+        """Deliver events that bytes did not cause; all but room in queues after those that wait."""
+        if self._late:
+            self._rest += [event for event in events if type(event) is not Writable]
+            events = [event for event in events if type(event) is Writable]
+        if events:
             self._on_events(self, events)
 
     def drained(self) -> None:
@@ -204,13 +255,19 @@ class Carrier(Writing):
         if self._timer is not None:
             self._timer.cancel()
         text = "the other side has closed the link" if error is None else str(error)
-        events = self.machine.lost(self._time(), text)
-        if events:
-            self._say(events)
+        if self._late:
+            self._lost = text
+        else:
+            self._lose(text)
         self._on_end(self)
         self.over.set()
         while self.on_drained:
             self.on_drained.pop()()
+
+    def _lose(self, text: str) -> None:
+        events = self.machine.lost(self._time(), text)
+        if events:
+            self._on_events(self, events)
 
     # Reading less.
 
@@ -228,7 +285,7 @@ class Carrier(Writing):
             self._go_on()
 
     def postpone(self, events: list[Event]) -> None:
-        """These would be too much for one turn of the loop: they come back with a later one."""
+        """Process these events in a later turn of the loop."""
         # What they refer to is used again before that.
         self._rest = [
             Received(event.run.messages(), Priority.DATA, event.run.reliable)
@@ -236,9 +293,13 @@ class Carrier(Writing):
             else event
             for event in events
         ]
+        self._wait_turn()
+
+    def _wait_turn(self) -> None:
+        self._late = True
         if not self.ended:
             self.link.pause()
-        self._loop.call_soon(self._go_on)
+        self._turns.add(self)
 
     @property
     def behind(self) -> bool:
@@ -248,30 +309,53 @@ class Carrier(Writing):
     @property
     def _behind(self) -> bool:
         """There is something that must be done before more is read."""
-        return bool(self._held or self._rest or self._unread or self._resting)
+        return bool(self._held or self._late or self._resting)
 
     def _go_on(self) -> None:
-        """With what was postponed, then with what is not read yet, then with reading."""
+        """Read again, or wait for a turn with what was read."""
         if self._held:
             return
-        rest, self._rest = self._rest, []
-        if rest:
-            self._on_events(self, rest)
-        if self._unread and not self._rest:
-            self._expand(self._unread)
+        if self._late:
+            self._turns.add(self)
+        else:
+            if not self._behind and not self.ended:
+                self.link.resume()
+            self.flush()
+
+    def proceed(self) -> bool:
+        """See `Turns`. While messages wait for room, ``_release`` brings the link back."""
+        machine, turns = self.machine, self._turns
+        flushing, self.flushing = self.flushing, True
+        try:
+            while self._late and not (self._held or turns.over):
+                rest, self._rest = self._rest, []
+                if rest:
+                    self._on_events(self, rest)
+                elif machine.unread:
+                    events = machine.receive(b"", self._time(), _MESSAGES)
+                    if events:
+                        self._on_events(self, events)
+                elif self._unread:
+                    self._feed(self._unread.popleft())
+                self._late = bool(self._rest or self._unread or machine.unread)
+            if not self._late and self._lost is not None:
+                text, self._lost = self._lost, None
+                self._lose(text)
+        finally:
+            self.flushing = flushing
         if not self._behind and not self.ended:
             self.link.resume()
         self.flush()
+        return self._late and not self._held
 
     # Time.
 
     def _tick(self) -> None:
         now = self._time()
-        events: list[Event] = []
         if self._behind:
             # It is we who do not listen: the silence is not the other side's.
-            events = self.machine.receive(b"", now)
-        events += self.machine.tick(now)
+            self.machine.excuse(now)
+        events = self.machine.tick(now)
         if events:
             self._say(events)
         if not self.ended:

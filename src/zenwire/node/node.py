@@ -20,6 +20,7 @@ from zenwire.node.plane import Plane
 from zenwire.node.reach import Names, Reach
 from zenwire.node.settling import Settling
 from zenwire.node.stats import NodeStats, stats_of
+from zenwire.node.turns import Turns
 from zenwire.routing import CLIENT, PEER, ROUTER, Face, Limits, Tables
 from zenwire.wire.data import Put
 from zenwire.wire.network import Push
@@ -94,6 +95,7 @@ class Node(Settling):
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._closers: list[Callable[[], Coroutine[Any, Any, None]]] = []
         self.plane = Plane(self)
+        self.turns = Turns()
         self.adjacency = Adjacency(self)
         self._neighbours = self.adjacency.neighbours
 
@@ -159,6 +161,7 @@ class Node(Settling):
                 continue
             receive(face, message, now, reliable=reliable)
             if type(message) is not Push:
+                self.turns.touched = True
                 # An interest of some bytes may be answered by all declarations there are, so
                 # that what many come to must not pile up, nor keep others waiting.
                 if self._state.outputs:

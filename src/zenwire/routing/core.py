@@ -112,6 +112,7 @@ class Core:
 
     def introduce(self, face: Face, id: int) -> None:
         """Tell a new face all it is told unasked; then, if that is usual, that this was all."""
+        self.propagation.add(face)
         self._begin(face, _INTRODUCE, self._introduction(face, id))
 
     def _introduction(self, face: Face, id: int) -> Iterator[None]:

@@ -11,7 +11,7 @@ from zenwire.routing.faces import chunks_of
 from zenwire.wire.values import InterestMode
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Iterator, Mapping
 
     from zenwire.routing.faces import Face
 
@@ -108,7 +108,7 @@ class Interests:
         """Those of which the face has not been told yet all there is here."""
 
     @property
-    def faces(self) -> Container[Face]:
+    def faces(self) -> Mapping[Face, object]:
         """Those who ask for anything, or have done so."""
         return self._faces
 

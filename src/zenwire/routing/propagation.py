@@ -26,7 +26,7 @@ from zenwire.wire.network import Declare
 from zenwire.wire.values import InterestMode, Mapping, QueryableInfo, WireExpr
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from zenwire.routing.faces import Face
     from zenwire.routing.interests import Held, Interests
@@ -48,13 +48,20 @@ class _Told(NamedTuple):
 class Propagation:
     """Keeps every remote face told of what it should know."""
 
-    __slots__ = ("_declarations", "_interests", "_state", "_told")
+    __slots__ = ("_declarations", "_interests", "_state", "_told", "_unasked")
 
     def __init__(self, state: State, declarations: Declarations, interests: Interests) -> None:
         self._state = state
         self._declarations = declarations
         self._interests = interests
         self._told: dict[Face, dict[Change, _Told]] = {}
+        self._unasked: dict[Face, None] = {}
+        """Faces that are told without an interest."""
+
+    def add(self, face: Face) -> None:
+        """A neighbour came; ``starts`` tells it what there is."""
+        if face.relation.pushes or face.relation.multicast:
+            self._unasked[face] = None
 
     def starts(self, face: Face) -> Iterator[None]:
         """Tell a new face all it is told unasked: aliases first, then kind by kind.
@@ -75,14 +82,14 @@ class Propagation:
 
     def drop(self, face: Face) -> None:
         self._told.pop(face, None)
+        self._unasked.pop(face, None)
 
     def sync(self, src: Face, change: Change) -> None:
         """Tell every face what a change of the declarations of one means for it."""
         gone = change.kind is Kind.TOKEN and not self._declarations.sources(change)
         asking = self._interests.faces
-        for face in self._state.remotes():
-            relation = face.relation
-            if not (relation.pushes or relation.multicast or face in asking) and (
+        for face in self._hearers():
+            if not (face in self._unasked or face in asking) and (
                 change not in self._told.get(face, ())
             ):
                 continue
@@ -91,6 +98,17 @@ class Propagation:
                 self._untold_token(src, face, change)
             for aggregate in self._interests.touched_aggregates(face, change):
                 self._sync(face, aggregate, change)
+
+    def _hearers(self) -> Iterable[Face]:
+        """Neighbours that may have to be told of a change, oldest first.
+
+        Most neighbours of a router ask for nothing: a change must not cost time for each of them.
+        """
+        asking, told, unasked = self._interests.faces, self._told, self._unasked
+        if 2 * (len(asking) + len(told) + len(unasked)) >= len(self._state.faces):
+            return self._state.remotes()
+        found = [face for face in {**unasked, **told, **asking} if face.alive and not face.local]
+        return sorted(found, key=lambda face: face.id)
 
     def answers(self, held: Held) -> Iterator[None]:
         """Tell a face the current declarations that its interest asks for, one at each step."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Final
 
 from zenwire.errors import DecodeError, Fault
@@ -83,9 +83,10 @@ class Framing:
 class Unwrap:
     """What came over a link, as contents of batches.
 
-    Not more is kept than was received, and no more of it than one batch. A low-latency batch is a
-    message of any length: after ``charge``, the bytes of one that is larger than other batches are
-    charged to the share of the session.
+    Not more is kept than was received, and no more of it than one batch, unless whoever takes the
+    batches stops before the last one. A low-latency batch is a message of any length: after
+    ``charge``, the bytes of one that is larger than other batches are charged to the share of the
+    session.
     """
 
     __slots__ = ("_kept", "_share", "_skip", "_stats", "framing", "held")
@@ -166,7 +167,7 @@ class Unwrap:
         )
         return min(max(whole - len(kept), 0), len(data))
 
-    def feed(self, data: bytes) -> Iterator[bytes]:
+    def feed(self, data: bytes) -> Generator[bytes, None, None]:
         """Each batch that is whole now. Raises DecodeError for one that is too long or damaged.
 
         The framing may be changed between two batches.
@@ -204,7 +205,9 @@ class Unwrap:
                     break
         finally:
             self._kept += memoryview(data)[done:]
-            self._hold()
+            # Whole batches that nobody took yet are not unfinished.
+            if not self._whole(self._kept):
+                self._hold()
 
     def _whole(self, kept: bytearray) -> bool:
         """Whether there is a batch, or a fault, in what was kept: else it is not copied again."""

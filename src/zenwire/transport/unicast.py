@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["Unicast"]
 
 _OPEN: Final = State.OPEN  # looked up once, as in `sending`
+_ALL: Final = 2**63
+"""More messages than any bytes hold."""
 
 
 class Unicast(Sending):
@@ -49,6 +51,8 @@ class Unicast(Sending):
         self.reader: BatchReader = read_batch
         self.bursts: Bursts | None = None
         """Reads what ``receive_many`` gets, if anything does."""
+        self.unread = False
+        """There may be more batches in what came: ``receive`` without bytes goes on with them."""
         self._sessions = sessions
         self._steps = steps
         self._unwrap = Unwrap(self._framing)
@@ -131,16 +135,28 @@ class Unicast(Sending):
             self._heard = now
         return few
 
-    def receive(self, data: bytes, now: float) -> list[Event]:
-        """Bytes came: a piece of a stream, cut anywhere, or one datagram."""
-        self.stats.rx_bytes += len(data)
+    def receive(self, data: bytes, now: float, most: int = _ALL) -> list[Event]:
+        """Bytes came: a piece of a stream, cut anywhere, or one datagram.
+
+        It stops behind the batch that has the message number ``most``, so that others need not
+        wait for the rest, and is ``unread`` then.
+        """
+        stats, self.unread = self.stats, False
+        stats.rx_bytes += len(data)
+        most += stats.rx_messages
         events = self._take_events()
         if self.state is not _OPEN and self.closed:
             return events
         self._heard = now
         try:
-            for content in self._unwrap.feed(data):
+            batches = self._unwrap.feed(data)
+            for content in batches:
                 if not self._batch(content, now, events):
+                    break
+                if stats.rx_messages >= most:
+                    self.unread = self.link.stream
+                    # It keeps the rest.
+                    batches.close()
                     break
         except DecodeError as e:
             # In an open session the reference ends the link without a word, so do we.
@@ -150,21 +166,31 @@ class Unicast(Sending):
             self._end(events, e.text, e.reason)
         return events
 
+    def excuse(self, now: float) -> None:
+        """Count the silence of the other side from now on: it was not read."""
+        self._heard = now
+
     def receive_many(
-        self, data: memoryview, now: float, fresh: int | None = None
+        self,
+        data: memoryview,
+        now: float,
+        fresh: int | None = None,
+        most: int = _ALL,
     ) -> tuple[list[Event], int]:
         """Many bytes of a stream came. Gives the events, and how many bytes are done with.
 
         The others are to come again, before what follows them: ``fresh`` says then how many bytes
-        are new. The data may be used again after the events, which refer to it.
+        are new. The data may be used again after the events, which refer to it. After ``most``
+        messages that the bursts do not take it stops, and is ``unread``.
         """
+        self.unread = False
         bursts, inbox, framing = self.bursts, self._inbox, self._framing
         many, fresh = len(data), len(data) if fresh is None else fresh
         self.stats.rx_bytes += fresh
         plain = self.reader is read_batch and not framing.compression
         if bursts is None or inbox is None or not plain or self.state is not _OPEN:
             self.stats.rx_bytes -= many
-            return self.receive(bytes(data), now), many
+            return self.receive(bytes(data), now, most), many
         events = self._take_events()
         self._heard = now
         try:
@@ -178,8 +204,14 @@ class Unicast(Sending):
             for part in bursts.parts(inbox):
                 if not isinstance(part, tuple):
                     events.append(ReceivedRun(part))
-                elif not self._batch(bytes(data[slice(*part)]), now, events):
-                    return events, many
+                elif most <= 0:
+                    self.unread = True
+                    return events, done + part[0] - framing.prefix
+                else:
+                    before = self.stats.rx_messages
+                    if not self._batch(bytes(data[slice(*part)]), now, events):
+                        return events, many
+                    most -= self.stats.rx_messages - before
             if not bursts.faulty:
                 return events, done + rest
             for _ in self._unwrap.feed(bytes(data[rest:])):

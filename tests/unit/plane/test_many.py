@@ -215,7 +215,6 @@ def test_what_was_not_told_is_told_later() -> None:
 
 def test_what_is_postponed_is_made_objects(monkeypatch: pytest.MonkeyPatch) -> None:
     """An interest takes long, so what comes behind it has to wait while its place is used again."""
-    monkeypatch.setattr("zenwire.node.adjacency._TURN", 0.003)
     interest = Tables._interest
 
     def slowly(*args: Any) -> None:

@@ -506,3 +506,25 @@ def test_who_adds_to_a_lane_has_to_stop_at_the_end() -> None:
     assert a.lane(Priority.DATA, True) is None
     bare = {"qos": False, "lowlatency": True}
     assert pair(bare, bare).a.machine.lane(Priority.DATA, True) is None
+
+
+# Many messages at once.
+
+
+def test_receiving_stops_after_as_many_messages_as_wanted() -> None:
+    both = pair()
+    for n in range(10):
+        both.a.machine.send(put(b"%d" % n, express=True), both.now)
+    data = b"".join(iter(lambda: both.a.machine.pull(both.now), b""))
+    b = both.b.machine
+    events = b.receive(data + data[:1], both.now, 3)
+    assert len(events) == 3
+    assert b.unread
+    while b.unread:
+        events += b.receive(b"", both.now, 3)
+    received = [message for event in events for message in event.messages]
+    assert [message.body.payload for message in received] == [b"%d" % n for n in range(10)]
+    assert b.stats.rx_bytes >= len(data) + 1
+    # What is not read is not the other side's silence.
+    b.excuse(both.now + 1.0)
+    assert b.deadline is not None
