@@ -66,7 +66,7 @@ class Turns:
         self._virtual = 0.0
         """Virtual time: that of the link that was served last."""
         self._used = 0.0
-        """Seconds of this turn of the loop."""
+        """Seconds of this turn of the loop, and of those before it that were not used up."""
         self._ends = 0.0
         """When the link that is being served has to stop; 0 if none is."""
         self._scheduled = False
@@ -86,8 +86,10 @@ class Turns:
         used = self.time() - began
         link.spent = max(link.spent, self._virtual) + used
         self._used += used
-        self.exhausted = self._used >= TURN
-        self._schedule()
+        if self._used >= TURN:
+            # Not before: each turn of the loop has its price, and most messages take little time.
+            self.exhausted = True
+            self._schedule()
 
     def add(self, link: Postponed) -> None:
         """Let a link wait for its turn, once."""
@@ -120,7 +122,7 @@ class Turns:
             self.touched = False
             self._used = now - began
             self.exhausted = self._used >= TURN
-            if self._waiting or self._used:
+            if self._waiting or self.exhausted:
                 # Also if nobody waits: the next turn has its time again.
                 self._schedule()
 

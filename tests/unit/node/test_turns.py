@@ -167,3 +167,25 @@ def test_what_is_postponed_keeps_its_order_and_outlives_its_link(closes: bool) -
         await lan.close()
 
     run(scenario())
+
+
+def test_time_that_is_used_as_messages_come_is_counted() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        link = scene.add("a", 0.0)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        began = scene.clock.now
+        scene.clock.now += 0.6 * TURN
+        scene.turns.charge(link, began)
+        # Little time needs no turn of its own.
+        assert not scene.turns._scheduled
+        assert not scene.turns.exhausted
+        scene.turns.charge(link, began)
+        assert scene.turns.exhausted
+        assert link.spent == pytest.approx(1.2 * TURN)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert not scene.turns.exhausted
+
+    asyncio.run(scenario())
