@@ -22,7 +22,7 @@ from zenwire.wire.declare import (
 from zenwire.wire.network import Declare, Push, Request, Response, ResponseFinal
 from zenwire.wire.scouting import Scout
 from zenwire.wire.structs import SourceInfo
-from zenwire.wire.transport import Close, Fragment, Frame
+from zenwire.wire.transport import Close, Fragment, Frame, OpenAck, OpenSyn
 from zenwire.wire.values import CloseReason, Mapping, WhatAmIMatcher, WireExpr, ZenohId
 
 A, B = 0, 1
@@ -128,6 +128,39 @@ def test_gaps_of_lanes_and_sources(conversation: Conversation) -> None:
         ("sequence", 1, 3, 3, 2_000_000),
         ("source", 3, 4, 2, 2_000_000),
     ]
+
+
+def test_a_gap_counts_only_while_the_receiver_had_subscribed(conversation: Conversation) -> None:
+    def on(number: int, key: str) -> Declare:
+        return Declare(body=DeclareSubscriber(id=number, key=WireExpr(0, key)))
+
+    def off(number: int) -> Declare:
+        return Declare(body=UndeclareSubscriber(id=number))
+
+    batches = conversation(
+        (A, [OpenSyn(lease=1, initial_sn=0, cookie=b"x")]),
+        (B, [OpenAck(lease=1, initial_sn=0)]),
+        (A, _frame(0, _push(0, "k/1", n=1))),
+        # The first sample was sent before the other side said what it wants.
+        (B, _frame(0, on(1, "k/*"))),
+        (A, _frame(1, _push(0, "k/1", n=5))),
+        # Of another key.
+        (B, _frame(1, on(2, "other"), off(2))),
+        (A, _frame(2, _push(0, "k/1", n=8))),
+        # Replaced without a moment in between.
+        (B, _frame(2, on(3, "**"), off(1))),
+        (A, _frame(3, _push(0, "k/1", n=11))),
+        (B, _frame(3, off(3))),
+        (B, _frame(4, on(3, "k/**"))),
+        (A, _frame(4, _push(0, "k/1", n=20))),
+        (A, _frame(5, _push(0, "k/1", n=21), _push(0, "k/1", n=23))),
+    )
+    lost, no_loss = ("source", "gap"), ("not_sent", "not sent here")
+    for source in (None, tables.messages(batches)):
+        found = _rows(tables.losses(batches, source))
+        assert [(r["kind"], r["reason"], r["from_sn"], r["count"]) for r in found] == [
+            (*no_loss, 2, 3), (*lost, 6, 2), (*lost, 9, 2), (*no_loss, 12, 8), (*lost, 22, 1),
+        ]  # fmt: skip
 
 
 def _pieces(sn: int, *parts: bytes, first: bool = True, last: bool = True) -> list[list[object]]:

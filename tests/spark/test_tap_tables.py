@@ -8,11 +8,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from tests.interop.tapped import PART, come_and_go, tap
 from tests.ports import free_port
 from zenwire.spark import tables
 
@@ -121,3 +123,27 @@ def test_sessions_and_queries(tapped: DataFrame) -> None:
     asked = tables.queries(tapped).where("key = 'tap/asked' and outcome = 'replied'").collect()
     assert len(asked) == LINKS
     assert len({row["query_id"] for row in asked}) == 1
+
+
+def test_numbers_are_lost_only_while_somebody_had_subscribed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    from zenwire.web.report import open_source, render, tables_of
+    from zenwire.web.report.summary import summarise
+
+    path = tmp_path / "traffic.pcapng"
+    tap(path, come_and_go)
+    source = open_source([str(path)])
+    with tables_of(spark, source) as found:
+        rows = found["losses"].orderBy("time").collect()
+        summary = summarise(source, found)
+    told = [(row["kind"], row["reason"], row["from_sn"], row["count"]) for row in rows]
+    lost, no_loss = ("source", "gap", PART, 3), ("not_sent", "not sent here", 2 * PART, 2 * PART)
+    assert told == [lost] * LINKS + [no_loss] * LINKS
+    assert summary.losses is not None
+    assert summary.losses.by_kind["source"] == {"gaps": 2, "count": 6, "missing": 0, "skipped": 0}
+    assert (summary.losses.not_sent, summary.losses.rows.total) == (LINKS, LINKS)
+    assert [text for text, _ in summary.verdict.points] == [
+        "2 gaps in publishers' numbers: 6 samples missing on 2 directions of sessions"
+    ]
+    assert "numbers (40 samples) fell into times without a matching subscription" in render(summary)

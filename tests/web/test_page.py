@@ -140,3 +140,12 @@ def test_the_verdict() -> None:
     found = verdict(counts, sessions, lost, decoded)
     assert found.level == "bad"
     assert "3 gaps in sequence numbers: 120 frames missing" in found.points[0][0]
+
+
+def test_gaps_that_are_no_losses_are_told_and_change_no_verdict() -> None:
+    none = Losses({}, Top([], 0), Top([], 0), not_sent=2, not_sent_samples=40)
+    counts = [MessageCount("network", "PUSH", "PUT", "samples", 9, 90)]
+    assert verdict(counts, None, none, Malformeds([], Top([], 0))).level == "good"
+    text = Page(render(empty(losses=none))).text
+    assert "Nothing was lost:" in text
+    assert "No losses: 2 gaps in publishers' numbers (40 samples) fell into times" in text

@@ -92,7 +92,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--kind",
         metavar="KIND,...",
         help="only these: put, delete, query, reply, error, final, declare, undeclare, interest, "
-        "init, open, close, loss, malformed, ...; all adds frame, fragment and keepalive",
+        "init, open, close, loss, not_sent, malformed, ...; all adds frame, fragment and "
+        "keepalive",
     )
     captures.add_argument(
         "--session", metavar="ZID", help="only sessions of this ZenohID, or of one that begins so"

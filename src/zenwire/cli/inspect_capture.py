@@ -156,6 +156,11 @@ def _summary(conversation: Conversation, shown: int, *, stopped: bool) -> str:
 
 
 def _losses(tally: Tally) -> str:
+    gaps = f"; {_count(tally.not_sent, 'gap')} not sent here" if tally.not_sent else ""
+    return _lost(tally) + gaps
+
+
+def _lost(tally: Tally) -> str:
     total = sum(tally.losses.values())
     if not total:
         return "no losses"

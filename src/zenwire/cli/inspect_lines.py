@@ -82,7 +82,7 @@ class Lines:
             if payload:
                 yield preview(payload)
         if entry.loss is not None:
-            yield self._paint("loss", lost(entry.loss))
+            yield self._paint("loss" if entry.kind == "loss" else "note", lost(entry.loss))
         if entry.fault is not None:
             yield self._paint("fault", f"{entry.fault} in {preview(entry.data)}")
         if entry.key_fault is not None:
@@ -129,7 +129,7 @@ def as_json(entry: Entry) -> dict[str, object]:
             told |= {"encoding": str(body.encoding), "payload": body.payload.hex()}
     if entry.loss is not None:
         loss = entry.loss
-        told["loss"] = {name: getattr(loss, name) for name in loss.__slots__}
+        told[entry.kind] = {name: getattr(loss, name) for name in loss.__slots__}
     if entry.fault is not None:
         told |= {"fault": entry.fault, "bytes": entry.data.hex()}
     return told
@@ -202,6 +202,8 @@ def lost(loss: Loss) -> str:
     which = f"{loss.from_sn}" if loss.count == 1 else f"{loss.from_sn} to {loss.to_sn}"
     if loss.kind == "fragments":
         return f"fragments {which}: {loss.reason}"
+    if loss.kind == "not_sent":
+        return f"source numbers {which}: {loss.reason}, nobody had subscribed on this link"
     return f"{loss.kind} numbers {which}: {loss.count:,} did not come"
 
 

@@ -153,6 +153,7 @@ def _told(
             name: {"rows": made.rows, "bytes": made.bytes, "files": made.files}
             for name, made in result.tables.items()
         },
+        "not_sent": result.not_sent,
         "accounts": result.accounts,
         "seconds": round(seconds[1], 3),
         "seconds_to_start_spark": round(seconds[0], 3),
@@ -165,11 +166,15 @@ def _summary(told: Told) -> str:
     for name, made in told["tables"].items():
         lines.append(f"{name:<14}{made['rows']:>14,}{_bytes(made['bytes']):>12}{made['files']:>7,}")
     rows = {name: made["rows"] for name, made in told["tables"].items()}
+    if told["not_sent"]:
+        rows["losses"] -= told["not_sent"]
     found = [
         f"{rows[name]:,} {name}"
         for name in ("sessions", "samples", "queries", "losses", "malformed")
         if name in rows
     ]
+    if told["not_sent"]:
+        found.append(f"{told['not_sent']:,} gaps that were not sent here and are no losses")
     if found:
         lines += ["", ", ".join(found)]
     accounts = ", ".join(f"{name} {n:,}" for name, n in told["accounts"].items())

@@ -18,12 +18,14 @@ from functools import reduce
 from pathlib import Path
 from typing import Final
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from py4j.protocol import Py4JError  # type: ignore[import-untyped] # comes with PySpark
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
+from zenwire.capture.conversation.subscriptions import NOT_SENT
 from zenwire.spark import tables
 from zenwire.spark.write_layout import (
     Format,
@@ -121,6 +123,8 @@ class Result:
     tables: dict[str, Written] = field(default_factory=dict)
     accounts: dict[str, int] = field(default_factory=dict)
     """Bytes of the captures: in ``batches``, or by the reason for which they are in none."""
+    not_sent: int = 0
+    """Rows of ``losses`` that are none: gaps of the kind ``not_sent``."""
     completed: bool = False
     """Whether a former run, which was ended while it moved its tables, was completed first."""
 
@@ -165,6 +169,7 @@ def write_tables(
                     if name == "batches":
                         result.accounts = run.accounts()
                 result.tables = {name: _measure(layout.staging / name) for name in chosen}
+                result.not_sent = _not_sent(layout.staging / "losses")
                 tell("commit")
                 layout.commit(chosen, {capture_id(path): path for path in named})
         except (PySparkException, Py4JError) as e:
@@ -282,3 +287,10 @@ def _measure(path: Path) -> Written:
     files = list(path.rglob("*.parquet"))
     rows = sum(pq.read_metadata(file).num_rows for file in files)
     return Written(rows, sum(file.stat().st_size for file in files), len(files))
+
+
+def _not_sent(losses: Path) -> int:
+    """Rows of the kind ``not_sent`` in the files of ``losses``, if there are some."""
+    files = losses.rglob("*.parquet")
+    kinds = (pq.ParquetFile(file).read(columns=["kind"])["kind"] for file in files)
+    return sum(pc.sum(pc.equal(kind, NOT_SENT[0])).as_py() or 0 for kind in kinds)

@@ -21,6 +21,7 @@ from zenwire.capture.conversation import (
     Want,
     capture_files,
     follow,
+    subscriptions,
     windows,
 )
 from zenwire.capture.conversation import (
@@ -32,7 +33,12 @@ from zenwire.cli.inspect_lines import body_of
 from zenwire.errors import CaptureError
 from zenwire.wire import compress_batch, encode, encode_batch
 from zenwire.wire.data import Err, Put, Query, Reply
-from zenwire.wire.declare import DeclareKeyExpr, UndeclareKeyExpr
+from zenwire.wire.declare import (
+    DeclareKeyExpr,
+    DeclareSubscriber,
+    UndeclareKeyExpr,
+    UndeclareSubscriber,
+)
 from zenwire.wire.network import Declare, Push, Request, Response, ResponseFinal
 from zenwire.wire.scouting import Scout
 from zenwire.wire.structs import SourceInfo
@@ -323,6 +329,74 @@ def test_gaps_of_lanes_and_sources(at_once: bool) -> None:
     assert losses == [("sequence", 1, 3, 3), ("source", 3, 4, 2)]
     assert {e.time for e in found} == {2_000_000}
     assert conversation.tally.losses == {"sequence": 1, "source": 1}
+
+
+def subscribed(number: int, key: str) -> Declare:
+    return Declare(body=DeclareSubscriber(id=number, key=WireExpr(0, key)))
+
+
+def unsubscribed(number: int) -> Declare:
+    return Declare(body=UndeclareSubscriber(id=number))
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize("opened", [True, False])
+def test_a_gap_counts_only_while_the_receiver_had_subscribed(at_once: bool, opened: bool) -> None:
+    opening: list[tuple[int, Any]] = [
+        (A, [OpenSyn(lease=1, initial_sn=0, cookie=b"x")]),
+        (B, [OpenAck(lease=1, initial_sn=0)]),
+    ]
+    found, conversation = hear(
+        *(opening if opened else []),
+        (A, frame(0, push(0, "k/1", n=1))),
+        # The first sample was sent before the other side said what it wants.
+        (B, frame(0, subscribed(1, "k/*"))),
+        (A, frame(1, push(0, "k/1", n=5))),
+        # Of another key.
+        (B, frame(1, unsubscribed(7), subscribed(2, "other"), unsubscribed(2))),
+        (A, frame(2, push(0, "k/1", n=8))),
+        # Replaced without a moment in between.
+        (B, frame(2, subscribed(3, "**"), unsubscribed(1))),
+        (A, frame(3, push(0, "k/1", n=11))),
+        (B, frame(3, unsubscribed(3))),
+        (B, frame(4, subscribed(3, "k/**"))),
+        (A, frame(4, push(0, "k/1", n=20))),
+        (A, frame(5, push(0, "k/1", n=21), push(0, "k/1", n=23))),
+        want=Want(frozenset({"loss", "not_sent"})),
+        at_once=at_once,
+    )
+    told = [(e.kind, e.loss.kind, e.loss.reason, e.loss.from_sn) for e in found if e.loss]
+    lost, no_loss = ("loss", "source", "gap"), ("not_sent", "not_sent", "not sent here")
+    assert told == [(*no_loss, 2), (*lost, 6), (*lost, 9), (*no_loss, 12), (*lost, 22)]
+    assert conversation.tally.losses == {"source": 3}
+    assert conversation.tally.not_sent == 2
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_gap_on_a_link_that_never_shows_a_subscription(at_once: bool) -> None:
+    """From its start on, the link was not subscribed; a capture that starts later cannot tell."""
+    opening: list[tuple[int, Any]] = [
+        (A, [OpenSyn(lease=1, initial_sn=0, cookie=b"x")]),
+        (B, [OpenAck(lease=1, initial_sn=0)]),
+    ]
+    samples = [(A, frame(n, push(0, "k", n=2 * n))) for n in range(2)]
+    kinds = []
+    for said in ([*opening, *samples], samples):
+        found, _ = hear(*said, want=Want(frozenset({"loss", "not_sent"})), at_once=at_once)
+        kinds += [e.kind for e in found]
+    assert kinds == ["not_sent", "loss"]
+
+
+def test_subscriptions_that_are_forgotten_make_no_losses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subscriptions, "ENDED", 1)
+    short = [message for n in (1, 2, 3) for message in (subscribed(n, "k"), unsubscribed(n))]
+    found, _ = hear(
+        (A, frame(0, push(0, "k", n=1))),
+        (B, frame(0, subscribed(9, "other"), unsubscribed(9), *short)),
+        (A, frame(1, push(0, "k", n=3))),
+        want=Want(frozenset({"loss", "not_sent"})),
+    )
+    assert [e.kind for e in found] == ["not_sent"]
 
 
 def test_a_lane_begins_with_what_open_said_and_counts_as_init_agreed() -> None:

@@ -23,15 +23,21 @@ from zenwire.capture.conversation.entry import (
     Tally,
     Want,
 )
-from zenwire.capture.conversation.gaps import Gap, Lanes, Sources
+from zenwire.capture.conversation.gaps import Gap, Lanes, Numbered, Sources
 from zenwire.capture.conversation.kinds import TRANSPORT_KINDS, kind_of
 from zenwire.capture.conversation.link import Asked, Broken, Link, Loss, Pieces, Whole
 from zenwire.capture.conversation.rows import Rows
+from zenwire.capture.conversation.subscriptions import NOT_SENT
 from zenwire.capture.conversation.window import Event, Links, Said, Window
 from zenwire.errors import DecodeError, Fault
 from zenwire.keyexpr import canonize, intersects
 from zenwire.wire import decode, expand_batch
-from zenwire.wire.declare import DeclareKeyExpr, UndeclareKeyExpr
+from zenwire.wire.declare import (
+    DeclareKeyExpr,
+    DeclareSubscriber,
+    UndeclareKeyExpr,
+    UndeclareSubscriber,
+)
 from zenwire.wire.define import spec_of
 from zenwire.wire.network import Declare, Push, Request, Response, ResponseFinal
 from zenwire.wire.transport import Fragment
@@ -233,7 +239,8 @@ class Conversation:
         if isinstance(message, Push) and message.body.source_info is not None:
             source, row = message.body.source_info, place[0]
             of = int(window.link[row]), int(window.side[row]), source.zid.raw, source.eid
-            window.sources.append((*place, of, source.sn))
+            key = message.key.scope, message.key.suffix, message.key.mapping
+            window.sources.append(Numbered(*place, of, source.sn, key))
         self._said(window, place, message, len(whole.data))
 
     def _said(self, window: Window, place: tuple[int, int], message: object, length: int) -> None:
@@ -249,6 +256,9 @@ class Conversation:
                 key, key_fault = link.declare(said, side)
             case UndeclareKeyExpr():
                 key = link.undeclare(said, side)
+            case DeclareSubscriber() | UndeclareSubscriber():
+                assert isinstance(message, Declare)
+                link.subscribe(message, side, key, window.times[row])
             case Request():
                 sequence = window.sequences[row] or 0
                 link.ask(said.request_id, side, Asked(window.times[row], sequence, offset, key))
@@ -266,7 +276,7 @@ class Conversation:
             columns = [np.concatenate(parts) for parts in zip(*window.lanes, strict=True)]
             found += self._lanes.find(columns, self._of_lane)
         window.sources.sort(key=lambda s: s[:2])
-        found += self._sources.find(window.sources)
+        found += self._sources.find(window.sources, window.times, self.links)
         for gap in found:
             self._lost(window, gap.row, gap.offset, gap.loss)
 
@@ -274,8 +284,13 @@ class Conversation:
         return self.links[lane >> 5], lane >> 4 & 1
 
     def _lost(self, window: Window, row: int, offset: int, loss: Loss) -> None:
-        self.tally.losses[loss.kind] += 1
-        self._tell(window, (row, offset), "loss", "transport", Said(loss=loss))
+        kind = "loss"
+        if loss.kind == NOT_SENT[0]:
+            kind = "not_sent"
+            self.tally.not_sent += 1
+        else:
+            self.tally.losses[loss.kind] += 1
+        self._tell(window, (row, offset), kind, "transport", Said(loss=loss))
 
     def _bad(
         self, window: Window, place: tuple[int, int], layer: str, fault: Fault, data: bytes

@@ -66,7 +66,11 @@ class Want:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Something that was said, or is missing (``loss``), or does not decode (``fault``)."""
+    """Something that was said, or is missing (``loss``), or does not decode (``fault``).
+
+    ``loss`` is also set in entries of the kind ``not_sent``: numbers of a publisher that were not
+    for this link.
+    """
 
     time: int
     """Nanoseconds since 1970."""
@@ -104,6 +108,8 @@ class Tally:
     batch_bytes: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
     losses: Counter[str] = field(default_factory=Counter)
+    not_sent: int = 0
+    """Gaps in the numbers of publishers that are no losses."""
     missing: int = 0
     """Bytes that were not captured."""
     accounts: Counter[str] = field(default_factory=Counter)

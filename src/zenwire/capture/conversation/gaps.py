@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from zenwire.capture.conversation.link import Link, Loss
+from zenwire.capture.conversation.subscriptions import GAP, NOT_SENT
+from zenwire.wire.values import Mapping, WireExpr
 
-__all__ = ["Gap", "Lanes", "Sources"]
+__all__ = ["Gap", "Lanes", "Numbered", "Sources"]
 
 SOURCE_MODULUS: Final = 1 << 32
 SOURCES: Final = 1 << 18
@@ -19,6 +22,18 @@ SOURCES: Final = 1 << 18
 Int64 = npt.NDArray[np.int64]
 Source = tuple[int, int, bytes, int]
 """(link, side, ZenohID, entity)"""
+Key = tuple[int, str | None, int]
+"""(scope, suffix, mapping) of a WireExpr, which is made of few of them."""
+
+
+class Numbered(NamedTuple):
+    """A sample with the number that its publisher gave it, and its row and offset."""
+
+    row: int
+    offset: int
+    source: Source
+    sn: int
+    key: Key
 
 
 class Gap(NamedTuple):
@@ -95,18 +110,36 @@ class Sources:
     """Numbers that publishers give their samples, on each connection and side."""
 
     def __init__(self) -> None:
-        self._last: dict[Source, int] = {}
+        self._last: dict[Source, tuple[int, int]] = {}
+        """Number and time of the last sample."""
 
-    def find(self, samples: Sequence[tuple[int, int, Source, int]]) -> list[Gap]:
-        """Gaps of (row, offset, source, number), in order."""
+    def find(
+        self, samples: Sequence[Numbered], times: Sequence[int], links: Sequence[Link]
+    ) -> list[Gap]:
+        """Gaps in the numbers of samples, which come in order. ``times`` has one for each row.
+
+        A gap is a loss while the receiver had subscribed, and ``not_sent`` otherwise.
+        """
         found = []
-        for row, offset, source, sn in samples:
-            before = self._last.pop(source, None)
-            self._last[source] = sn
+        for sample in samples:
+            time = times[sample.row]
+            last = self._last.pop(sample.source, None)
+            self._last[sample.source] = sample.sn, time
             if len(self._last) > SOURCES:
                 del self._last[next(iter(self._last))]
-            if before is not None and sn != before + 1:
-                loss = _loss("source", before, sn, SOURCE_MODULUS)
+            if last is not None and sample.sn != last[0] + 1:
+                loss = _loss("source", last[0], sample.sn, SOURCE_MODULUS)
                 if loss is not None:
-                    found.append(Gap(row, offset, loss))
+                    link, side = links[sample.source[0]], sample.source[1]
+                    is_lost = _is_lost(link, side, sample.key, (last[1], time))
+                    kind, reason = GAP if is_lost else NOT_SENT
+                    loss = replace(loss, kind=kind, reason=reason)
+                    found.append(Gap(sample.row, sample.offset, loss))
         return found
+
+
+def _is_lost(link: Link, side: int, key: Key, span: tuple[int, int]) -> bool:
+    """Return True if the receiver had subscribed to the key for the whole span of time."""
+    scope, suffix, mapping = key
+    name, _ = link.resolve(WireExpr(scope, suffix or "", Mapping(mapping)), side)
+    return link.subscriptions[1 - side].count(name, *span, opened=link.opened)

@@ -81,6 +81,7 @@ KINDS: Final = tuple(
             *TRANSPORT_KINDS.values(),
             *(spec.name.lower() for spec in messages("scouting")),
             "loss",
+            "not_sent",
             "malformed",
         ]
     )

@@ -10,7 +10,14 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from zenwire.wire.declare import DeclareKeyExpr, UndeclareKeyExpr
+from zenwire.capture.conversation.subscriptions import Subscriptions
+from zenwire.wire.declare import (
+    DeclareKeyExpr,
+    DeclareSubscriber,
+    UndeclareKeyExpr,
+    UndeclareSubscriber,
+)
+from zenwire.wire.network import Declare
 from zenwire.wire.transport import Fragment, InitAck, InitSyn, Join, OpenAck, OpenSyn
 from zenwire.wire.values import Mapping, Resolution, WireExpr
 
@@ -26,7 +33,7 @@ PIECES: Final = 256 << 20
 class Loss:
     """What should be there and is not; a row of the table ``losses``.
 
-    ``kind`` is sequence, source, fragments or capture. ``from_sn`` to ``to_sn`` are the ``count``
+    ``kind`` is sequence, source, not_sent, fragments or capture. ``from_sn`` to ``to_sn`` are the ``count``
     numbers that did not come; ``skipped`` and ``missing`` count bytes.
     """
 
@@ -153,6 +160,10 @@ class Link:
     asked: OrderedDict[tuple[int, int], Asked] = field(default_factory=OrderedDict)
     pieces: dict[tuple[int, bool, int], Pieces] = field(default_factory=dict)
     """(side, reliable, priority) -> what waits."""
+    subscriptions: tuple[Subscriptions, Subscriptions] = field(
+        default_factory=lambda: (Subscriptions(), Subscriptions())
+    )
+    """By the side that declared them."""
 
     def greet(self, message: object, side: int) -> None:
         """What INIT, OPEN and JOIN say of the ends and of what they agreed on."""
@@ -179,6 +190,19 @@ class Link:
     def undeclare(self, body: UndeclareKeyExpr, side: int) -> str | None:
         """The key that the id stood for; it may be used again."""
         return self.aliases.pop((side, body.expr_id), None)
+
+    def subscribe(self, message: Declare, side: int, key: str | None, time: int) -> None:
+        """Begin or end a subscription of one side. A snapshot (``declarations``) has no life."""
+        body = message.body
+        assert isinstance(body, DeclareSubscriber | UndeclareSubscriber)
+        if not body.id and message.interest_id is not None:
+            return
+        # Routers declare everything with id 0 to each other: there, key and node tell them apart.
+        which = (body.id, None, None) if body.id else (0, key, message.node_id)
+        if isinstance(body, DeclareSubscriber):
+            self.subscriptions[side].declare(which, key, time)
+        else:
+            self.subscriptions[side].undeclare(which, key, time)
 
     def resolve(self, key: WireExpr, side: int) -> tuple[str | None, str | None]:
         """The key that one side means or, where that cannot be known, why not."""

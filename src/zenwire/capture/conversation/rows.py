@@ -12,10 +12,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zenwire.capture.conversation.entry import Want
+from zenwire.capture.conversation.gaps import Numbered
 from zenwire.capture.conversation.kinds import DATA_KINDS, NETWORK_KINDS, TRANSPORT_KINDS
 from zenwire.capture.conversation.link import Link
 from zenwire.capture.conversation.window import Event, Links, Window, bools
-from zenwire.wire.declare import DeclareKeyExpr, UndeclareKeyExpr
+from zenwire.wire.declare import (
+    DeclareKeyExpr,
+    DeclareSubscriber,
+    UndeclareKeyExpr,
+    UndeclareSubscriber,
+)
 from zenwire.wire.define import spec_of
 from zenwire.wire.network import Declare, Push
 from zenwire.wire.transport import Fragment, Frame, InitSyn, Join, OpenSyn
@@ -29,7 +35,8 @@ _PUSH: Final = spec_of(Push).id
 _FRAGMENT: Final = spec_of(Fragment).id
 _NUMBERED: Final = (spec_of(Frame).id, _FRAGMENT)
 _DECLARES: Final = tuple(
-    spec_of(Declare).id << 5 | spec_of(cls).id for cls in (DeclareKeyExpr, UndeclareKeyExpr)
+    spec_of(Declare).id << 5 | spec_of(cls).id
+    for cls in (DeclareKeyExpr, UndeclareKeyExpr, DeclareSubscriber, UndeclareSubscriber)
 )
 # What later messages depend on is looked at whether it is told or not.
 _ALWAYS: Final = frozenset(spec_of(cls).id << 5 for cls in (InitSyn, OpenSyn, Join, Fragment))
@@ -125,7 +132,15 @@ class Rows:
             strict=True,
         )
         offsets, numbers = (some.column(c).to_pylist() for c in ("offset", "source_sn"))
-        window.sources += zip(rows.tolist(), offsets, sources, numbers, strict=True)
+        keys = zip(
+            some.column("key_scope").to_pylist(),
+            some.column("key_suffix").to_pylist(),
+            bools(some.column("key_mapping")).tolist(),
+            strict=True,
+        )
+        window.sources += map(
+            Numbered._make, zip(rows.tolist(), offsets, sources, numbers, keys, strict=True)
+        )
 
     def transport(self, window: Window, found: pa.RecordBatch, at: Int64, data: pa.Array) -> None:
         """Transport messages, the same way; sequence numbers are set aside."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zenwire.capture.conversation.entry import Entry
+from zenwire.capture.conversation.gaps import Numbered
 from zenwire.capture.conversation.link import End, Link, Loss
 
 __all__ = ["Event", "Links", "Said", "Where", "Window", "bools"]
@@ -89,8 +90,8 @@ class Window:
         self.sequences: list[int | None] = self._rows.column("sequence").to_pylist()
         self.link, self.side = self._places(links)
         self.events: list[Event] = []
-        self.sources: list[tuple[int, int, tuple[int, int, bytes, int], int]] = []
-        """(row, offset, source, number) of samples that have one."""
+        self.sources: list[Numbered] = []
+        """Samples that have a number of their publisher."""
         self.bases: dict[tuple[int, int, int], set[str]] = {}
         """(connection, side, id) -> what an id that is declared here may stand for."""
         self.lanes: list[tuple[npt.NDArray[np.generic], ...]] = []

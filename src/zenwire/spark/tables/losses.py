@@ -12,6 +12,7 @@ from zenwire.spark.tables.accounts import LOSSLESS
 from zenwire.spark.tables.messages import network, transport
 from zenwire.spark.tables.place import LANE, LINK, SEEN, SIDE, place, stitch
 from zenwire.spark.tables.sessions import handshakes
+from zenwire.spark.tables.subscribed import judged
 from zenwire.spark.tables.tasks import BROKEN, broken
 from zenwire.wire.values import Resolution
 
@@ -32,7 +33,8 @@ def losses(batches: DataFrame, messages: DataFrame | None = None) -> DataFrame:
     ``kind``: ``sequence`` (numbers of a lane: ``reliable``, ``priority``), ``source`` (numbers that
     a publisher gives its samples), ``fragments`` (a message of which pieces are missing, or that
     the sender gave up, or that is too large) and ``capture`` (bytes that were ``missing`` or had to be ``skipped``;
-    ``reason`` is the fault). ``from_sn`` to ``to_sn`` are the ``count`` numbers that did not come,
+    ``reason`` is the fault). Rows of the kind ``not_sent`` are no losses: numbers of a publisher
+    that were not sent here, because no matching subscription was on that link (``judged``). ``from_sn`` to ``to_sn`` are the ``count`` numbers that did not come,
     or the pieces that did; ``time`` is when that was noticed. What ``accounts`` has besides, such
     as headers and other traffic, is no loss.
 
@@ -68,9 +70,10 @@ def _step(sn: Column, before: Column, modulus: Column) -> Column:
 def _gaps(found: DataFrame, sn: Column, before: Column, modulus: Column, kind: str) -> DataFrame:
     """Rows whose number is further on than the next; one that goes back came late."""
     step = _step(sn, before, modulus)
+    more = ("reliable", "priority", *_SOURCE[:2], "key", "since")
     return found.where((step > 1) & (step <= F.floor(modulus / 2))).select(
         *SEEN,
-        *[name for name in ("reliable", "priority", *_SOURCE[:2]) if name in found.columns],
+        *[name for name in more if name in found.columns],
         F.lit(kind).alias("kind"),
         F.lit("gap").alias("reason"),
         F.pmod(F.try_add(before, F.lit(1)), modulus).alias("from_sn"),
@@ -123,9 +126,15 @@ def _of_lanes(source: DataFrame) -> DataFrame:
 def _of_sources(source: DataFrame) -> DataFrame:
     pushed = network(source, frozenset({"PUSH"}), _PUSH).where(F.col("source_sn").isNotNull())
     numbered = Window.partitionBy(*SIDE, *_SOURCE[:2]).orderBy("sequence", "offset")
-    found = pushed.withColumn("before", F.lag("source_sn").over(numbered))
+    found = pushed.withColumns(
+        {
+            "before": F.lag("source_sn").over(numbered),
+            "since": F.lag("time").over(numbered),
+        }
+    )
     modulus = F.lit(_SOURCE_MODULUS).cast("bigint")
-    return _gaps(found, F.col("source_sn"), F.col("before"), modulus, "source")
+    gaps = _gaps(found, F.col("source_sn"), F.col("before"), modulus, "source")
+    return judged(gaps, source).drop("key", "since")
 
 
 def _of_fragments(batches: DataFrame) -> DataFrame:

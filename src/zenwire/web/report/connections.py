@@ -7,6 +7,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
+from zenwire.capture.conversation.subscriptions import NOT_SENT
 from zenwire.web.report.frames import LINK, Row, cut, cut_key, ends, named, rows_of
 from zenwire.web.report.model import (
     Declaration,
@@ -141,7 +142,9 @@ def losses(found: DataFrame, known: DataFrame | None) -> Losses:
         F.sum("skipped").alias("skipped"),
     ]
     names = ("gaps", "count", "missing", "skipped")
-    by_kind = rows_of(found.groupBy("kind").agg(*sums))
+    by_kind = {row["kind"]: row for row in rows_of(found.groupBy("kind").agg(*sums))}
+    not_sent = by_kind.pop(_NOT_SENT, None)
+    found = found.where(F.col("kind") != _NOT_SENT)
     grouped = found.groupBy("kind", "reason", *LINK, "direction", "side").agg(*sums)
     worst = grouped.orderBy(F.desc("missing"), F.desc("count"), F.desc("gaps"), *LINK, "kind")
     groups = rows_of(ends(worst.limit(ROWS), known))
@@ -151,17 +154,17 @@ def losses(found: DataFrame, known: DataFrame | None) -> Losses:
     rows.sort(
         key=lambda r: [(r[name] is not None, r[name] or 0) for name in order if name in _SORTED]
     )
-    total = sum(row["gaps"] for row in by_kind)
+    total = sum(row["gaps"] for row in by_kind.values())
     return Losses(
-        {
-            row["kind"]: {name: row[name] or 0 for name in names}
-            for row in sorted(by_kind, key=lambda r: r["kind"])
-        },
+        {kind: {name: row[name] or 0 for name in names} for kind, row in sorted(by_kind.items())},
         Top([_group(row) for row in groups], _total(len(groups), ROWS, grouped)),
         Top([_loss(row) for row in rows], total),
+        not_sent["gaps"] if not_sent else 0,
+        (not_sent["count"] or 0) if not_sent else 0,
     )
 
 
+_NOT_SENT: Final = NOT_SENT[0]
 _SORTED: Final = ("time", "flow", "connection", "side", "sequence")
 
 

@@ -37,7 +37,7 @@ def losses(summary: Summary) -> Html:
         return absent("losses", title, "losses")
     if not found.rows.total:
         text = "Nothing was lost: no gap in any sequence, no byte missing in any stream."
-        return section("losses", title, None, empty(text))
+        return section("losses", title, None, empty(text), _not_sent(found))
     lake = summary.source == "lake"
     first: dict[tuple[str, str, str], int] = {}
     for i, row in enumerate(found.rows.rows, 1):
@@ -58,6 +58,21 @@ def losses(summary: Summary) -> Html:
         h("h3", "Row by row"),
         table("Losses", detail, rows, class_="stack rows"),
         cut_note(found.rows.cut, "later ones are not shown; they are in the table losses."),
+        _not_sent(found),
+    )
+
+
+def _not_sent(found: Losses) -> Html | None:
+    """A note on numbers of publishers that are absent, and no losses."""
+    if not found.not_sent:
+        return None
+    return h(
+        "p",
+        f"No losses: {count(found.not_sent, 'gap')} in publishers' numbers "
+        f"({count(found.not_sent_samples, 'sample')}) fell into times without a matching "
+        "subscription on that link, so the samples were not sent there. They are in the table "
+        "losses, as kind not_sent.",
+        class_="hint",
     )
 
 

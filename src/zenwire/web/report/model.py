@@ -246,11 +246,17 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """What should be there and is not."""
+    """What should be there and is not.
+
+    ``not_sent`` and ``not_sent_samples`` count gaps in the numbers of publishers, and numbers in
+    them, that are no losses: no matching subscription was on that link. They are in nothing else.
+    """
 
     by_kind: dict[str, dict[str, int]]
     groups: Top[LossGroup]
     rows: Top[Loss]
+    not_sent: int = 0
+    not_sent_samples: int = 0
 
 
 @dataclass(frozen=True, slots=True)
