@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import json
 import os
@@ -12,6 +13,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pandas as pd  # type: ignore[import-untyped] # its stubs are another package
+import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 from pyspark.sql import SparkSession
@@ -53,6 +56,24 @@ def test_json_summary(
     # What it wrote, others can read without Spark.
     found = ds.dataset(tmp_path / "samples", partitioning="hive").to_table(columns=["key"])
     assert len(found) == 80
+    _is_read_by_all(spark, tmp_path / "malformed")
+
+
+def _is_read_by_all(spark: SparkSession, empty: Path) -> None:
+    """A table without rows has the same columns, and its partition, for every reader."""
+    columns = [*spark.read.parquet(str(empty)).columns]
+    assert {"capture", "fault", "bytes", "capture_id"} <= {*columns}
+    assert spark.read.parquet(str(empty)).count() == 0
+    found = ds.dataset(empty, partitioning="hive").to_table()
+    assert (len(found), found.column_names) == (0, columns)
+    assert found.schema.field("capture_id").type == pa.string()
+    frame = pd.read_parquet(empty)
+    assert (len(frame), [*frame.columns]) == (0, columns)
+    if importlib.util.find_spec("duckdb") is None:
+        return
+    duckdb = importlib.import_module("duckdb")
+    told = duckdb.sql(f"SELECT * FROM read_parquet('{empty}/**/*.parquet', hive_partitioning=true)")
+    assert ({*told.columns}, told.fetchall()) == ({*columns}, [])
 
 
 def test_summary_for_people_and_wrong_names(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -85,9 +86,27 @@ def test_a_table_without_rows_has_its_columns(spark: SparkSession, tmp_path: Pat
     empty = spark.read.parquet(str(tmp_path / "queries"))
     assert empty.count() == 0
     assert {"capture", "key", "outcome", "latency"} <= {*empty.columns}
+    # The null partition, which earlier versions wrote for it, goes with the next run.
+    null = tmp_path / "queries" / "capture_id=__HIVE_DEFAULT_PARTITION__"
+    assert not null.exists()
+    shutil.copytree(next((tmp_path / "queries").glob("capture_id=*")), null)
     # And keeps them when there are rows.
     write_tables(spark, [QUERIES], tmp_path, names=["queries"])
     assert spark.read.parquet(str(tmp_path / "queries")).count() == 15
+    assert not null.exists()
+
+
+def test_a_capture_whose_rows_are_gone_leaves_the_columns(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    capture = tmp_path / "one.pcap"
+    out = tmp_path / "out"
+    for source, count in ((QUERIES, 15), (UDP, 0)):
+        shutil.copy(source, capture)
+        write_tables(spark, [capture], out, names=["queries"])
+        written = spark.read.parquet(str(out / "queries"))
+        assert written.count() == count
+        assert {"capture", "key", "outcome", "latency", "capture_id"} <= {*written.columns}
 
 
 def test_a_run_that_fails_leaves_everything_as_it_was(

@@ -239,10 +239,13 @@ class _Run:
         return {row[0]: row[1] for row in found}
 
     def _keep_schema(self, frame: DataFrame, target: str) -> None:
-        """A table without rows has columns all the same, which a file must say."""
+        """Write the columns of a table without rows, as an empty file of the first capture.
+
+        A partition of a null capture would do for Spark; PyArrow and pandas refuse to read it.
+        """
         if any(Path(target).glob("*/*.parquet")):
             return
-        empty = str(Path(target) / partition(None))
+        empty = str(Path(target) / partition(capture_id(self._captures[0])))
         self._spark.createDataFrame([], frame.schema).coalesce(1).write.parquet(empty)
         (Path(empty) / "_SUCCESS").unlink(missing_ok=True)
 

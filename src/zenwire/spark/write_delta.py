@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from zenwire.spark.write_layout import Plan, TableError, partition
+from zenwire.spark.write_layout import Plan, TableError
 
 try:
     from deltalake import DeltaTable, Schema
@@ -63,7 +63,7 @@ class DeltaFormat:
     def plan(self, staged: Path, captures: dict[str, str]) -> list[Plan]:
         """One commit for each table."""
         files = sorted(staged.rglob("*.parquet"))
-        empty = partition(None)
+        partitioned = any(staged.glob("capture_id=*"))
         told = [
             {
                 "path": str(file.relative_to(staged)),
@@ -71,10 +71,11 @@ class DeltaFormat:
                 "rows": pq.read_metadata(file).num_rows,
             }
             for file in files
-            if file.parent.name != empty
         ]
+        if partitioned:
+            # A file without rows holds the columns, which the log holds here.
+            told = [file for file in told if file["rows"]]
         schema = pq.read_schema(files[0]).remove_metadata()
-        partitioned = any(staged.glob("capture_id=*"))
         if partitioned:
             schema = schema.append(pa.field(_PARTITION, pa.string()))
         return [

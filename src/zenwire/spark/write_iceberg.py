@@ -16,7 +16,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from zenwire.spark.write_layout import Plan, TableError, capture_id, partition
+from zenwire.spark.write_layout import Plan, TableError, capture_id
 
 try:
     from pyiceberg.catalog.sql import SqlCatalog
@@ -62,13 +62,15 @@ class IcebergFormat:
         """One commit for each table."""
         files = sorted(staged.rglob("*.parquet"))
         schema = pq.read_schema(files[0]).remove_metadata()
-        empty = partition(None)
+        partitioned = any(staged.glob("capture_id=*"))
+        # A file without rows holds the columns, which the catalogue holds here.
+        added = [f for f in files if not partitioned or pq.read_metadata(f).num_rows]
         return [
             {
                 "staged": str(staged),
                 "table": staged.name,
-                "files": [str(f.relative_to(staged)) for f in files if f.parent.name != empty],
-                "captures": [*captures.values()] if any(staged.glob("capture_id=*")) else None,
+                "files": [str(f.relative_to(staged)) for f in added],
+                "captures": [*captures.values()] if partitioned else None,
                 "schema": schema.serialize().to_pybytes().hex(),
             }
         ]

@@ -176,9 +176,9 @@ class ParquetFormat:
             self._move(staged / partition(capture), there / partition(capture))
             for capture in captures
         ]
-        empty = staged / partition(None)
-        if empty.exists() and not any(there.glob("*/*.parquet")):
-            plans.append(self._move(empty, there / empty.name))
+        null = partition(None)
+        if (there / null).exists():
+            plans.append(self._move(staged / null, there / null))
         return plans
 
     def _move(self, staged: Path, there: Path) -> Plan:
@@ -203,5 +203,8 @@ class ParquetFormat:
 
 
 def partition(capture: str | None) -> str:
-    """The directory of a partition; None for the one that holds columns and no rows."""
+    """Name the directory of a partition.
+
+    None is the null partition, which earlier versions wrote for a table without rows.
+    """
     return f"capture_id={'__HIVE_DEFAULT_PARTITION__' if capture is None else capture}"
