@@ -30,4 +30,6 @@ def options_of(batches: DataFrame) -> Mapping[str, str] | None:
     if plan.nodeName() != _RELATION or plan.table().name() != SOURCE:
         return None
     options = plan.options()
-    return {name: options.get(name) for name in options.keySet()}
+    found = {name: options.get(name) for name in options.keySet()}
+    # A table of SQL has its options elsewhere.
+    return found if "path" in found or "paths" in found else None

@@ -34,6 +34,7 @@ from zenwire.capture.rotation import check, in_turn
 from zenwire.errors import CaptureError
 from zenwire.spark.relation import SOURCE
 from zenwire.spark.schema import struct_of
+from zenwire.spark.table_options import is_table, keep_options, options_with, own_options
 from zenwire.spark.tables.tasks import Task
 
 __all__ = ["CaptureReader", "CaptureSource", "Ranges", "register", "rows_of"]
@@ -56,31 +57,34 @@ class CaptureSource(DataSource):
         return SOURCE
 
     def schema(self) -> StructType:
-        task = self._task()
-        return struct_of(SCHEMA if task is None else task.schema)
-
-    def _task(self) -> Task | None:
-        text = self.options.get("task")
-        return None if text is None else Task.from_text(text)
+        options = own_options(self.options)
+        task = _task(options)
+        columns = struct_of(SCHEMA if task is None else task.schema)
+        if not is_table(self.options):
+            return columns
+        paths_of(options)
+        return keep_options(columns, options)
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        options = options_with(schema, self.options)
         return CaptureReader(
-            paths_of(self.options),
-            positive(self.options, "maxPartitionBytes", MAX_PARTITION_BYTES),
-            rotating=_flag(self.options, "rotating"),
-            task=self._task(),
+            paths_of(options),
+            positive(options, "maxPartitionBytes", MAX_PARTITION_BYTES),
+            rotating=_flag(options, "rotating"),
+            task=_task(options),
         )
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         from zenwire.spark.stream import CaptureStream  # noqa: PLC0415 - it imports this module
 
-        paths = paths_of(self.options)
+        options = options_with(schema, self.options)
+        paths = paths_of(options)
         if len(paths) > 1:
             raise ValueError("a stream of captures is one directory")
         return CaptureStream(
             paths[0],
-            positive(self.options, "maxBytesPerTrigger", 0),
-            positive(self.options, "maxPartitionBytes", MAX_PARTITION_BYTES),
+            positive(options, "maxBytesPerTrigger", 0),
+            positive(options, "maxPartitionBytes", MAX_PARTITION_BYTES),
         )
 
 
@@ -176,6 +180,11 @@ def rows_of(partition: Ranges) -> Iterator[pa.RecordBatch]:
 # Options and files.
 
 
+def _task(options: Mapping[str, str]) -> Task | None:
+    text = options.get("task")
+    return None if text is None else Task.from_text(text)
+
+
 def positive(options: Mapping[str, str], name: str, default: int) -> int:
     """An option that is a number above 0."""
     text = options.get(name)
@@ -200,7 +209,10 @@ def paths_of(options: Mapping[str, str]) -> list[str]:
     if options.get("path"):
         found.append(options["path"])
     if not found:
-        raise ValueError('zenoh.capture needs a path: .load("captures/*.pcap*")')
+        raise ValueError(
+            'zenoh.capture needs a path: .load("captures/*.pcap*"), or in SQL CREATE TABLE t USING '
+            "`zenoh.capture` OPTIONS (path 'captures/*.pcap*'), without columns"
+        )
     return [_local(path) for path in found]
 
 

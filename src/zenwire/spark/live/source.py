@@ -29,6 +29,13 @@ from zenwire.spark.live.options import Options
 from zenwire.spark.live.publications import check
 from zenwire.spark.live.sink import BatchSink, SinkOptions, StreamSink
 from zenwire.spark.live.stream import SpoolStream
+from zenwire.spark.table_options import (
+    NO_OPTIONS,
+    is_table,
+    keep_options,
+    options_with,
+    own_options,
+)
 
 if TYPE_CHECKING:
     from zenwire.spark.live.selector import QueryOptions
@@ -49,22 +56,27 @@ class ZenohSource(DataSource):
         return "zenoh"
 
     def schema(self) -> StructType:
-        if "selector" in self.options:
-            return struct("samples", _asked(self.options).columns)
-        options = Options.of(self.options)
-        return struct(options.table, options.columns)
+        options = own_options(self.options)
+        if "selector" in options:
+            columns = struct("samples", _asked(options).columns)
+        else:
+            said = Options.of(options)
+            columns = struct(said.table, said.columns)
+        return keep_options(columns, options) if is_table(self.options) else columns
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        if "selector" in self.options:
-            return _asked(self.options).reader()
-        return SpoolReader(Options.of(self.options).for_batch())
+        options = _given(schema, self.options)
+        if "selector" in options:
+            return _asked(options).reader()
+        return SpoolReader(Options.of(options).for_batch())
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        if "selector" in self.options:
+        options = _given(schema, self.options)
+        if "selector" in options:
             raise ValueError(
                 'a selector is answered once, and readStream goes on: option("keyexpr", ...)'
             )
-        return SpoolStream(Options.of(self.options).for_stream())
+        return SpoolStream(Options.of(options).for_stream())
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         return BatchSink(self._sink(schema))
@@ -73,9 +85,17 @@ class ZenohSource(DataSource):
         return StreamSink(self._sink(schema))
 
     def _sink(self, schema: StructType) -> SinkOptions:
-        options = SinkOptions.of(self.options)
+        options = SinkOptions.of(_given(schema, self.options))
         check(schema, has_key=options.key is not None)
         return options
+
+
+def _given(columns: StructType, options: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the options of a statement, and of the table that it names."""
+    found = options_with(columns, options)
+    if not found:
+        raise ValueError(f"format zenoh has no options here. {NO_OPTIONS}")
+    return found
 
 
 def _asked(said: Mapping[str, str]) -> QueryOptions:
