@@ -13,9 +13,11 @@ import shutil
 import signal
 import socket
 import sys
+import textwrap
 import threading
 import time
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 Tell = Callable[[str], None]
 HERE = Path(__file__).parent
 ROBOTS = 3
+WIDEST = 48
+"""Characters of a column of an answer."""
 # The compiler that starts fast: this Spark lives for a minute.
 JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
@@ -274,10 +278,13 @@ def print_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         print("  nothing")
         return
     columns = list(zip(names, *rows, strict=True))
-    widths = [min(max(map(len, column)), 48) for column in columns]
+    widths = [min(max(map(len, column)), WIDEST) for column in columns]
     for line in ([*names], *rows):
-        cells = [f"{cell[:48]:<{width}}" for cell, width in zip(line, widths, strict=True)]
-        print(("  " + "  ".join(cells)).rstrip())
+        # A long text goes on below itself.
+        cells = [textwrap.wrap(cell, WIDEST) or [""] for cell in line]
+        for parts in zip_longest(*cells, fillvalue=""):
+            told = [f"{part:<{width}}" for part, width in zip(parts, widths, strict=True)]
+            print(("  " + "  ".join(told)).rstrip())
 
 
 def report(spark: SparkSession, lake: Path, page: Path) -> None:
