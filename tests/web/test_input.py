@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.spool.rows import samples
 from tests.web.conftest import CAPTURES
 from zenwire.cli import report
 from zenwire.errors import CaptureError, ZError
+from zenwire.spool import Writer
 from zenwire.web.report import InputError, open_source
 
 CAPTURE = str(CAPTURES / "usrpwd.pcap")
@@ -75,6 +77,16 @@ def test_captures_and_tables_together(tmp_path: Path) -> None:
     (tmp_path / "messages").mkdir()
     (tmp_path / "messages" / "part-0.parquet").touch()
     assert "or one directory" in refused(str(tmp_path), CAPTURE)
+
+
+def test_spools_are_a_source_of_their_own(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        with Writer.open(tmp_path / name) as writer:
+            writer.append(samples(range(3)))
+    both = [str(tmp_path / "a"), str(tmp_path / "b")]
+    source = open_source(both)
+    assert (source.kind, source.paths) == ("spools", both)
+    assert "captures, or spools, or one directory" in refused(*both, CAPTURE)
 
 
 def test_an_output_that_cannot_be_written(tmp_path: Path) -> None:

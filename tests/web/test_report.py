@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.spool.rows import samples
 from tests.web.conftest import Made
 from tests.web.pages import Page
 from zenwire.cli import main, report
+from zenwire.spool import Writer
 from zenwire.web.report import Source, render, tables_of
 from zenwire.web.report.text import bytes_of, number
 
@@ -202,3 +204,31 @@ def test_the_command(
 
 def test_the_command_line_knows_it() -> None:
     assert main.COMMANDS["report"].SUMMARY == report.SUMMARY
+
+
+def test_a_spool(spark: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Keys, rates, sizes, times and losses; a recorder knows no sessions and no queries."""
+    spool, page = tmp_path / "robots", tmp_path / "report.html"
+    with Writer.open(spool) as writer:
+        writer.append(samples(range(30)))
+        writer.lose("session", "the session is gone", count=7)
+    args = argparse.Namespace(input=[str(spool)], html=str(page), json=True)
+    assert report.run(args) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["source"], told["keys"]["samples"]) == ("spools", 30)
+    assert told["losses"]["by_kind"]["session"]["count"] == 7
+    assert told["verdict"]["level"] == "bad"
+    assert told["start"] is not None
+    assert told["sessions"] is None
+    text = Page(page.read_text("utf-8")).text
+    for word in ("robots", "30 samples", "as recorded", "the session is gone"):
+        assert word in text, word
+    assert "is not in this directory" not in text
+
+
+def test_a_spool_without_rows(spark: object, tmp_path: Path) -> None:
+    Writer.open(tmp_path / "empty").close()
+    page = tmp_path / "report.html"
+    args = argparse.Namespace(input=[str(tmp_path / "empty")], html=str(page), json=False)
+    assert report.run(args) == 0
+    assert "No Zenoh traffic was found" in Page(page.read_text("utf-8")).text

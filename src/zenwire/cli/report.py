@@ -1,4 +1,4 @@
-"""``zenwire report``: captures, or their tables, as one page to look at."""
+"""``zenwire report``: captures, spools or tables, as one page to look at."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ if TYPE_CHECKING:
 
     from zenwire.web.report import Source, Summary
 
-SUMMARY = "make one self-contained page of captures or tables: who, what, how fast, what was lost"
+SUMMARY = (
+    "make one self-contained page of captures, spools or tables: who, what, how fast, what was lost"
+)
 EXTRA = "spark"
 EXAMPLES: tuple[str, ...] = (
     "zenwire report drive.pcap --html report.html",
     "zenwire report captures/ --html report.html",
     "zenwire report tables/ --html report.html",
+    "zenwire report spools/robots --html report.html",
     "zenwire report drive.pcap --json | jq .verdict",
 )
 
@@ -31,8 +34,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "input",
         nargs="+",
         metavar="CAPTURE|DIR",
-        help="pcap or pcapng files, plain or compressed; a directory of them; or one directory "
-        "that zenwire tables wrote",
+        help="pcap or pcapng files, plain or compressed; a directory of them; spools of zenwire "
+        "record; or one directory that zenwire tables or ingest wrote",
     )
     parser.add_argument(
         "--html", metavar="FILE", help="write the page; it needs nothing but a browser"

@@ -38,7 +38,7 @@ def losses(summary: Summary) -> Html:
     if not found.rows.total:
         text = "Nothing was lost: no gap in any sequence, no byte missing in any stream."
         return section("losses", title, None, empty(text), _not_sent(found))
-    lake = summary.source == "lake"
+    lake = summary.is_recorded
     first: dict[tuple[str, str, str], int] = {}
     for i, row in enumerate(found.rows.rows, 1):
         first.setdefault((row.kind, row.sender, row.receiver), i)

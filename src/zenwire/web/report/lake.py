@@ -1,18 +1,20 @@
-"""The tables of a lake, which recorders filled, in the columns that reports of captures read.
+"""Lakes and spools, which recorders filled, in the columns that reports of captures read.
 
-There is no wire in it: sessions, queries, declarations and malformed input are not known, and
+There is no wire in them: sessions, queries, declarations and malformed input are not known, and
 their parts are left out.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
-__all__ = ["lake_tables"]
+__all__ = ["lake_tables", "spool_tables"]
 
 
 def lake_tables(spark: SparkSession, path: str) -> dict[str, DataFrame]:
@@ -23,6 +25,16 @@ def lake_tables(spark: SparkSession, path: str) -> dict[str, DataFrame]:
         losses = spark.read.parquet(str(where))
     else:
         losses = spark.createDataFrame([], _NO_LOSSES)
+    return _recorded(samples, losses)
+
+
+def spool_tables(spark: SparkSession, paths: Sequence[str]) -> dict[str, DataFrame]:
+    """The same of spools. A spool that is being written to is read up to its newest row."""
+    read = spark.read.format("zenoh").option("spool", json.dumps(list(paths)))
+    return _recorded(read.load(), read.option("table", "losses").load())
+
+
+def _recorded(samples: DataFrame, losses: DataFrame) -> dict[str, DataFrame]:
     return {
         "messages": _messages(samples),
         "declarations": _tokens(samples),

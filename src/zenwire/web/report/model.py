@@ -14,6 +14,7 @@ __all__ = [
     "KEY_LENGTH",
     "KINDS",
     "LATENCY_BINS",
+    "RECORDED",
     "Account",
     "Capture",
     "Category",
@@ -52,6 +53,8 @@ KINDS: Final = (
     "scouting",
 )
 """What messages are about, in the order in which they are stacked."""
+RECORDED: Final = ("lake", "spools")
+"""Kinds of sources that recorders filled."""
 LATENCY_BINS: Final = 24
 """Three for each power of ten, from a microsecond on."""
 
@@ -386,6 +389,11 @@ class Summary:
     declarations: Top[Declaration] | None
     declared: dict[str, int] | None
     accounts: list[Account]
+
+    @property
+    def is_recorded(self) -> bool:
+        """True for what a recorder wrote, where there is no wire to report on."""
+        return self.source in RECORDED
 
 
 def to_json(summary: Summary, *, indent: int | None = None) -> str:

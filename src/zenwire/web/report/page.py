@@ -68,7 +68,7 @@ def render(summary: Summary) -> str:
 
 
 def _has(summary: Summary, part: str) -> bool:
-    return summary.source != "lake" or part in _OF_LAKE
+    return not summary.is_recorded or part in _OF_LAKE
 
 
 def _file(name: str) -> str:

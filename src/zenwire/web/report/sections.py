@@ -82,7 +82,7 @@ def keys(summary: Summary) -> Html:
     lede = (
         f"{count(found.samples, 'sample')} on {count(found.rows.total, 'key')}, "
         f"{bytes_of(found.bytes)} of payload; "
-        f"{'as recorded' if summary.source == 'lake' else 'counted on every link that they crossed'}."
+        f"{'as recorded' if summary.is_recorded else 'counted on every link that they crossed'}."
     )
     span = max((summary.end or 0) - (summary.start or 0), 1) / 1e9
     by_size = found.bytes > 0
@@ -203,7 +203,7 @@ def liveliness(summary: Summary) -> Html:
     lede = join(
         f"{count(found.rows.total, 'life', 'lives')} of tokens, ",
         "as the recorder was told of them."
-        if summary.source == "lake"
+        if summary.is_recorded
         else "one for each session that was told of it.",
         f" {count(found.snapshots, 'answer')} about tokens at one moment are not drawn."
         if found.snapshots

@@ -1,4 +1,4 @@
-"""What a report is made of: captures, or tables that ``zenwire tables`` or ``ingest`` wrote."""
+"""What a report is made of: captures, spools, or tables of ``zenwire tables`` or ``ingest``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zenwire.errors import CaptureError, ZError
+from zenwire.spool.reader import MANIFEST
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,7 +41,7 @@ class InputError(ZError):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """``kind`` is captures, tables or lake."""
+    """``kind`` is captures, tables, lake or spools."""
 
     kind: str
     paths: list[str]
@@ -53,14 +54,20 @@ def open_source(given: Iterable[str]) -> Source:
     """
     files: dict[str, None] = {}
     directories = []
+    spools = []
     for path in given:
         if Path(path).is_dir():
+            if (Path(path) / MANIFEST).is_file():
+                spools.append(path)
+                continue
             if _has_tables(path):
                 directories.append(path)
                 continue
             found = sorted(str(p) for p in Path(path).iterdir() if p.is_file())
             if not found:
-                raise InputError(f"{path}: neither captures nor tables are in this directory")
+                raise InputError(
+                    f"{path}: neither captures nor tables are in this directory, and it is no spool"
+                )
         elif glob.has_magic(path) and not Path(path).exists():
             found = sorted(p for p in glob.iglob(path, recursive=True) if Path(p).is_file())  # noqa: PTH207 - absolute too
             if not found:
@@ -68,15 +75,17 @@ def open_source(given: Iterable[str]) -> Source:
         else:
             found = [path]
         files |= dict.fromkeys(found)
-    if directories and (files or len(directories) > 1):
-        raise InputError("give captures, or one directory of tables")
+    if (directories and (files or spools or len(directories) > 1)) or (files and spools):
+        raise InputError("give captures, or spools, or one directory of tables")
+    if spools:
+        return Source("spools", spools)
     if directories and _is_lake(directories[0]):
         return Source("lake", directories)
     if directories:
         _readable(directories[0])
         return Source("tables", directories)
     if not files:
-        raise InputError("give a capture, or a directory that zenwire tables wrote")
+        raise InputError("give a capture, a spool, or a directory that zenwire tables wrote")
     for file in files:
         _check_capture(file)
     return Source("captures", list(files))
@@ -138,6 +147,11 @@ def tables_of(spark: SparkSession, source: Source) -> Iterator[dict[str, DataFra
         from zenwire.web.report.lake import lake_tables  # noqa: PLC0415 - only where Spark is
 
         yield lake_tables(spark, source.paths[0])
+        return
+    if source.kind == "spools":
+        from zenwire.web.report.lake import spool_tables  # noqa: PLC0415 - only where Spark is
+
+        yield spool_tables(spark, source.paths)
         return
     from zenwire.spark import tables  # noqa: PLC0415 - only where Spark is
 

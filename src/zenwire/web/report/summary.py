@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 
 from zenwire.web.report import connections, traffic
-from zenwire.web.report.model import Summary
+from zenwire.web.report.model import RECORDED, Summary
 from zenwire.web.report.source import Source
 from zenwire.web.report.verdict import books, verdict
 
@@ -31,7 +31,7 @@ def summarise(source: Source, tables: Mapping[str, DataFrame]) -> Summary:
     bad = None if found is None else connections.malformed(found, sessions)
     found = tables.get("accounts")
     categories = None if found is None else traffic.accounts(found)
-    lake = source.kind == "lake"
+    lake = source.kind in RECORDED
     declared = tables.get("declarations")
     asked = tables.get("queries")
     return Summary(
