@@ -44,7 +44,7 @@ def register(spark: SparkSession) -> None:
 
 def _prepare(context: SparkContext) -> None:
     """Let workers run a Python that has zenwire."""
-    if context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+    if (context.master or "").startswith("local") and "PYSPARK_PYTHON" not in os.environ:
         context.pythonExec = sys.executable
     archive = getattr(getattr(zenwire.__spec__, "loader", None), "archive", None)
     if archive is None:
