@@ -74,6 +74,7 @@ def test_examples_run(spark: SparkSession, router: Router, tmp_path: Path) -> No
         exec(text.replace('"lake/', f'"{tmp_path}/'), names)
 
     run(0)
+    run(1)
     try:
         with router.session.declare_publisher("robot/7/pose") as publisher:
             eventually(lambda: publisher.matching_status.matching)
@@ -82,18 +83,18 @@ def test_examples_run(spark: SparkSession, router: Router, tmp_path: Path) -> No
         eventually(lambda: spark.read.parquet(str(tmp_path / "samples")).count() == 1)
     finally:
         names["query"].stop()
-    run(1)
+    run(2)
     assert names["losses"].count() == 0
     with router.session.declare_queryable(
         "robot/**", lambda query: query.reply("robot/7/pose", "x=2")
     ):
-        run(2)
+        run(3)
         (row,) = names["last_hour"].collect()
         assert (row.key, bytes(row.payload)) == ("robot/7/pose", b"x=2")
     with router.session.declare_subscriber("robot/7/goal") as goals:
-        run(3)
+        run(4)
         assert goals.recv().payload.to_string() == '{"x": 1}'
-    assert len(examples) == 4
+    assert len(examples) == 5
 
 
 @pytest.mark.long
