@@ -16,7 +16,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from benchmarks.bench_session import END, free_port
 from zenwire.spool import Spool
@@ -100,20 +103,20 @@ class Ingested(Recorded):
     def __init__(self, process: subprocess.Popen[str], port: int, spool: Path, lake: Path) -> None:
         super().__init__(process, port, spool)
         self._lake = lake
+        self._table: DeltaTable | None = None
 
     def rows(self) -> int:
-        with suppress(OSError, ValueError):
-            state = self._lake / ".zenwire" / "samples" / "state.json"
-            return int(json.loads(state.read_text())["rows"])
+        with suppress(DeltaError, OSError):
+            if self._table is None:
+                self._table = DeltaTable(str(self._lake / "samples"))
+            self._table.update_incremental()
+            counts = pa.table(self._table.get_add_actions(flatten=True)).column("num_records")
+            return int(pc.sum(counts).as_py() or 0)
         return 0
 
     def table(self) -> pa.Table:
-        found = pa.concat_tables(
-            [
-                pq.ParquetFile(path).read(columns=["offset", "key", "payload"])
-                for path in (self._lake / "samples").rglob("*.parquet")
-            ]
-        )
+        table = DeltaTable(str(self._lake / "samples"))
+        found = table.to_pyarrow_table(columns=["offset", "key", "payload"])
         return found.sort_by("offset").select(["key", "payload"])
 
 

@@ -56,7 +56,7 @@ QUESTIONS = (
         "What is the newest of each robot?",
         """
         SELECT split_part(key, '/', 2) AS robot,
-               max(CASE WHEN key LIKE '%/battery' THEN text END) AS `battery, %`,
+               max(CASE WHEN key LIKE '%/battery' THEN payload::string END) AS `battery, %`,
                max(CASE WHEN key LIKE '%/pose' THEN concat(
                    round(value:[0]::double, 2), ', ', round(value:[1]::double, 2)) END) AS `x, y`,
                max(CASE WHEN key LIKE '%/events' THEN value:event::string END) AS `last event`
@@ -76,7 +76,7 @@ QUESTIONS = (
         """
         SELECT split_part(key, '/', 2) AS robot, date_format(received_at, 'HH:mm:ss.SSS') AS at,
                CASE kind WHEN 'PUT' THEN 'came' ELSE 'went' END AS what
-        FROM samples WHERE key LIKE '%/alive' ORDER BY time, key
+        FROM samples WHERE key LIKE '%/alive' ORDER BY received_ns, key
         """,
     ),
     (
@@ -253,18 +253,16 @@ def follow(pipeline: Pipeline, spool: Spool, recorded: threading.Event, tell: Te
 
 
 def ask(spark: SparkSession, lake: Path) -> None:
-    for name in ("samples", "latest", "key_stats", "losses"):
-        path = lake / name
-        if any(path.rglob("*.parquet")):
-            spark.read.parquet(str(path)).createOrReplaceTempView(name)
+    from zenwire.spark.lake import table, values, views  # noqa: PLC0415 - where Spark is
+
+    views(spark, lake)
+    for name in ("samples", "latest"):
+        values(table(spark, lake, name)).createOrReplaceTempView(name)
     for question, query in QUESTIONS:
         print(f"\n{question}")
-        if "FROM losses" in query and not (lake / "losses").exists():
-            print("  nothing")
-            continue
-        table = spark.sql(query).toArrow()
-        rows = [[shown(value) for value in row.values()] for row in table.to_pylist()]
-        print_table(table.column_names, rows)
+        found = spark.sql(query).toArrow()
+        rows = [[shown(value) for value in row.values()] for row in found.to_pylist()]
+        print_table(found.column_names, rows)
 
 
 def shown(value: object) -> str:

@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
+from zenwire.lake.payloads.serialized import DEPTH_MAX, column_of, json_of, parse_type
 from zenwire.spark.functions import deserialize
-from zenwire.spark.serialized import DEPTH_MAX, column_of, json_of, parse_type
 
 GOOD: list[tuple[str, str, Any, str]] = [
     ("u8", "ff", 255, "255"),

@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from zenwire.record import Recorder
     from zenwire.spark.ingest import Pipeline, Status
 
-SUMMARY = "the standing pipeline: spools into tables for Spark and all, exactly once"
+SUMMARY = "ingest spools into lake tables with Spark, each row exactly once"
 EXTRA = "spark"
 EXAMPLES: tuple[str, ...] = (
     "zenwire ingest --spool spools/robots --lake lake",
     "zenwire ingest --spool spools/a --spool spools/b --lake lake --once",
     "zenwire ingest -e tcp/10.0.0.1:7447 -k 'robot/**' --spool spools/robots --lake lake",
-    "zenwire ingest --spool spools/robots --lake lake --format delta --interval 60 --json",
+    "zenwire ingest --spool spools/robots --lake s3://bucket/lake --interval 60 --json",
 )
-FORMATS = ("parquet", "delta", "iceberg")
+FORMATS = ("delta", "iceberg")
 
 T = TypeVar("T")
 
@@ -48,14 +48,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--lake",
         required=True,
-        metavar="DIR",
-        help="where the tables are: samples, latest, key_stats, losses; made if it is not there",
+        metavar="DIR|URL",
+        help="directory or object store (s3://, az://, gs://) of the tables samples, latest, "
+        "key_stats and losses; created if missing",
     )
     parser.add_argument(
         "--format",
         choices=FORMATS,
-        default="parquet",
-        help="parquet (the default); delta and iceberg need an extra of the same name",
+        default="delta",
+        help="table format; each needs the extra of the same name (default: delta)",
     )
     when = parser.add_mutually_exclusive_group()
     when.add_argument("--once", action="store_true", help="what is in the spools now, and then end")
@@ -67,11 +68,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="seconds from one micro-batch to the next (default: 10)",
     )
     parser.add_argument(
-        "--prefix-chunks",
-        type=count,
-        default=2,
-        metavar="N",
-        help="samples are cut into directories by day and so many chunks of the key (default: 2)",
+        "--storage-option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="option of the object store, such as AWS_ENDPOINT_URL=http://127.0.0.1:9000; "
+        "environment variables of the same names work too",
     )
     parser.add_argument(
         "--max-rows",
@@ -134,6 +136,8 @@ async def _main(args: argparse.Namespace) -> int:
     config = dict(entry.partition("=")[::2] for entry in args.conf)
     if not all(config.values()):
         raise Wrong("--conf takes NAME=VALUE")
+    if not all(value for _, _, value in (o.partition("=") for o in args.storage_option)):
+        raise Wrong("--storage-option takes NAME=VALUE")
     if args.key and (args.once or len(args.spool) > 1):
         raise Wrong("with -k there is one spool, and no --once")
     if not args.key and (args.connect or args.listen or args.liveliness or args.exclude):
@@ -141,8 +145,6 @@ async def _main(args: argparse.Namespace) -> int:
     _check(args)
     async with _recording(args) as recorder, _piping(args, config) as pipeline:
         before = await asyncio.to_thread(pipeline.status)
-        if pipeline.completed:
-            note(args, f"a former run had not ended {', '.join(pipeline.completed)}; done now")
         note(args, f"{', '.join(args.spool)} into {args.lake}")
         try:
             await _whole(lambda: pipeline.start(once=args.once, interval=args.interval))
@@ -164,6 +166,8 @@ def _check(args: argparse.Namespace) -> None:
 
         for path in args.spool:
             Spool.open(path)
+    if "://" in args.lake:
+        return
     lake = Path(args.lake)
     if lake.exists() and not lake.is_dir():
         raise NotADirectoryError(20, "--lake is a directory, and this is none", str(lake))
@@ -248,20 +252,20 @@ def _pipeline(
     master = cluster or f"local[{args.cores or '*'},4]"
     settings = _STANDING | config if master.startswith("local") else config
     spark = stack.enter_context(spark_session("zenwire ingest", master=master, config=settings))
+    from zenwire.lake.payloads.messages import load  # noqa: PLC0415
     from zenwire.spark.ingest import Pipeline  # noqa: PLC0415 - where Spark is
-    from zenwire.spark.payloads.messages import load  # noqa: PLC0415
 
-    lake = Path(args.lake).resolve()
-    named = hashlib.sha256(str(lake).encode()).hexdigest()[:8]
+    lake = args.lake if "://" in args.lake else str(Path(args.lake).resolve())
+    named = hashlib.sha256(lake.encode()).hexdigest()[:8]
     pipeline = Pipeline(
         spark,
         args.spool,
         lake,
         format=args.format,
-        prefix_chunks=args.prefix_chunks,
         records=args.max_rows,
         reader=f"ingest-{named}",
         definitions=load(*args.cdr_types),
+        storage_options=dict(o.partition("=")[::2] for o in args.storage_option),
     )
     return stack.enter_context(pipeline)
 
@@ -288,7 +292,11 @@ def _show(args: argparse.Namespace, status: Status, recorder: Recorder | None) -
             told["recorder"] = recorder.status()._asdict()
         print(json_text(told, ascii_only=True), flush=True)
     elif not args.quiet and sys.stderr.isatty():
-        faults = f", {status.faults:,} payloads not as they say" if status.faults else ""
+        faults = (
+            f", {status.faults:,} payloads that do not match their encoding"
+            if status.faults
+            else ""
+        )
         faults += f", {status.restarts} restarts of Spark's queries" if status.restarts else ""
         line = (
             f"{status.rows:,} rows, {status.rows_per_s:,.0f}/s, {status.lag_rows:,} rows and "

@@ -13,8 +13,8 @@ from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import BooleanType
 
 from zenwire.keyexpr import includes, intersects, is_canonical, validate
+from zenwire.lake.payloads.serialized import column_of, parse_type
 from zenwire.spark.schema import type_of
-from zenwire.spark.serialized import column_of, parse_type
 from zenwire.wire.encoding import CUSTOM, ENCODINGS
 
 __all__ = ["deserialize", "encoding_name", "hlc_time", "ke_includes", "ke_intersects"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.ingest.traffic import samples
+from tests.unit.lake.traffic import samples
 from zenwire.cli.main import main
 from zenwire.spool import Writer
 

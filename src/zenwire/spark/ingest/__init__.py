@@ -1,10 +1,9 @@
-"""``zenwire ingest``: spools into a lake of ``samples``, ``latest``, ``key_stats`` and ``losses``.
+"""``zenwire ingest``: one streaming query that commits rows of spools to the tables of a lake.
 
-Rows go there exactly once from the spool on, whatever is killed in between. Parquet by default;
-needs the extra ``spark``.
+Every row of a spool is committed exactly once, whatever is killed meanwhile. Needs the extra
+``spark``, and ``delta`` or ``iceberg`` for the format.
 """
 
-from zenwire.spark.ingest.key_stats import of_bin
 from zenwire.spark.ingest.pipeline import SETTINGS, Pipeline, Status
 
-__all__ = ["SETTINGS", "Pipeline", "Status", "of_bin"]
+__all__ = ["SETTINGS", "Pipeline", "Status"]

@@ -1,4 +1,4 @@
-"""The standing pipeline: streaming queries from spools into a lake, and how they do.
+"""The standing pipeline: a streaming query from spools into a lake.
 
 with Pipeline(spark, ["spools/fleet"], "lake") as pipeline:
     pipeline.start(interval=10)
@@ -11,8 +11,11 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import re
+import tempfile
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
@@ -22,74 +25,70 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from zenwire.spark.ingest.batch import LossesBatch, SamplesBatch
-from zenwire.spark.ingest.compact import Compaction
-from zenwire.spark.ingest.lake import Lake
-from zenwire.spark.ingest.names import TARGET
-from zenwire.spark.ingest.passing import passes
-from zenwire.spark.ingest.sources import SOURCES
-from zenwire.spark.live.options import PARTITION, Options
-from zenwire.spark.payloads.messages import Definitions, load
-from zenwire.spark.write_layout import TableError, why
+from zenwire.errors import ZError
+from zenwire.lake.errors import LakeError
+from zenwire.lake.ingest import Ingest
+from zenwire.lake.lake import Lake
+from zenwire.lake.payloads.messages import Definitions, load
+from zenwire.spark.ingest.job import run_batch, run_tasks
+from zenwire.spark.ingest.sources import IngestSource
+from zenwire.spark.ingest.transient_errors import is_transient
+from zenwire.spark.live.options import PARTITION
 from zenwire.spool import Spool, SpoolError
 
-__all__ = ["QUERIES", "SETTINGS", "Pipeline", "Status"]
+__all__ = ["SETTINGS", "Pipeline", "Status"]
 
 _log = logging.getLogger("zenwire.ingest")
 
-QUERIES: Final = ("samples", "losses")
 RECORDS: Final = 20_000_000
-"""Rows of a micro-batch at most: enough that what it costs by itself, some seconds, and the ten
-seconds to the next one are not what limits it; and a restart is short."""
+"""Rows of a micro-batch at most: enough that its fixed cost does not limit it, and a restart is short."""
 BYTES: Final = 1 << 30
-"""And their bytes, as the spools have them: samples of 10 MB are no rarity."""
+"""Bytes of a micro-batch at most, as the spools have them. Samples of 10 MB are common."""
 PARTITION_BYTES: Final = 128 << 20
-"""Of a task at most, as the spools have them. Every task has a file for each prefix that it meets,
-and costs something by itself: there are no more of them than keep all cores busy."""
+"""Bytes of a task at most, as the spools have them. Each task writes a file."""
 SETTINGS: Final = {
-    # Renames in place of new file contexts: a trigger is shorter by half, on disks that have them.
+    # Renames instead of new file contexts: a trigger takes half as long on local disks.
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming."
     "checkpointing.FileSystemBasedCheckpointFileManager",
     "spark.sql.session.timeZone": "UTC",
-    # Times as other readers of Parquet understand them.
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.streaming.noDataProgressEventInterval": "1000",
 }
-_LOOK: Final = 0.1
-_TELL: Final = 5.0
-"""Seconds between two times that spools are told how far it is."""
+_POLL: Final = 0.1
+_LOSSES_EVERY: Final = 5.0
+"""Seconds between looks for losses while no micro-batch runs."""
 _STOP: Final = 120.0
-"""Seconds that a micro-batch may take to its end when it is told to stop."""
-_PAUSES: Final = (1.0, 2.0, 5.0, 10.0, 20.0)
-"""Seconds before it is tried again after a fault that passes: so often, without a micro-batch that
-went well in between."""
+"""Seconds that a micro-batch may take to its end when the pipeline stops."""
+_RETRIES: Final = (1.0, 2.0, 5.0, 10.0, 20.0)
+"""Seconds before each retry after a transient fault. A successful micro-batch resets them."""
 
 
 class Status(NamedTuple):
-    """How it goes. ``lag_rows`` and ``lag_seconds``: what the spools have and the tables have not."""
+    """Progress. ``lag_rows`` and ``lag_seconds``: rows that the spools have and the table has not."""
 
     rows: int
-    """Of ``samples``, since there is the lake."""
+    """Rows of ``samples``, since the lake was made."""
     losses: int
+    """Rows of ``losses``, since the lake was made."""
     lost: int
-    """Samples that are known to be lost, as ``losses`` says."""
+    """Samples that are known to be lost, of the losses that this process committed."""
     faults: int
-    """Payloads that are not what their encoding says."""
+    """Payloads that do not match their declared encoding, of the rows of this process."""
     batch: int
+    """Micro-batches of this process, from 0."""
     batch_rows: int
     batch_seconds: float
     rows_per_s: float
     lag_rows: int
     lag_seconds: float
     restarts: int
-    """Times that Spark failed at something of its own, and was told to try again."""
+    """Restarts of the query after transient faults of Spark."""
 
 
 class Pipeline:
-    """One lake and what goes into it. Raises TableError; ``start`` and ``wait`` too.
+    """One lake and the spools that go into it. Raises LakeError; ``start`` and ``wait`` too.
 
-    A fault of Spark that passes is a line of the log, and the queries begin again: some times in a
-    row, which is in ``wait``. ``check`` says of any failure what it was.
+    The tables say how far they are, so a checkpoint of Spark is not needed: each query has a new one
+    in a temporary directory, and begins where the tables end.
     """
 
     def __init__(
@@ -98,42 +97,49 @@ class Pipeline:
         spools: Sequence[str | Path],
         lake: str | Path,
         *,
-        format: str = "parquet",
-        prefix_chunks: int = 2,
+        format: str = "delta",
         records: int = RECORDS,
         reader: str | None = None,
         definitions: Definitions | None = None,
         options: Mapping[str, str] | None = None,
-        target: int = TARGET,
+        storage_options: Mapping[str, str] | None = None,
     ) -> None:
+        """``reader`` registers with the spools, so that retention keeps rows until they are here.
+
+        ``options`` are options of ``format("zenoh")``, ``storage_options`` those of deltalake.
+        """
         self._spark = spark
-        self._lake = Lake(Path(lake).resolve(), format)
-        self._spools = [str(Path(spool).resolve()) for spool in spools]
-        self._chunks = prefix_chunks
+        self._where = str(lake)
+        self._format = format
+        self._storage_options = storage_options
+        self._paths = [
+            str(path) if "://" in str(path) else str(Path(path).resolve()) for path in spools
+        ]
         self._records = records
         self._reader = reader
         self._definitions = load() if definitions is None else definitions
         self._options = dict(options or {})
-        self._target = target
-        self._queries: dict[str, StreamingQuery] = {}
-        self._tells = 0.0
-        self._how: tuple[bool, float] = False, 0.0
-        self._resumes: float | None = None
-        """When queries begin again that have failed."""
-        self._failures = self._restarts = 0
-        self._reached = (-1, -1)
         self._stack = contextlib.ExitStack()
-        self.completed: list[str] = []
-        """Queries whose last micro-batch a former run had begun to commit, and this one ended."""
+        self._lock = threading.RLock()
+        """Held by whoever commits: the query's micro-batch, or this object."""
+        self._ingest: Ingest | None = None
+        self._query: StreamingQuery | None = None
+        self._how: tuple[bool, float] = False, 0.0
+        self._before = (0, 0)
+        self._batches = self._failures = self._restarts = 0
+        self._succeeded = False
+        self._resumes: float | None = None
+        """When the query begins again after a fault."""
+        self._looks = 0.0
+        self._fault: Exception | None = None
 
     def __enter__(self) -> Self:
-        self._stack.enter_context(self._lake.locked())
-        try:
-            self.completed = self._lake.recover(QUERIES)
-            self._check_checkpoints()
-        except BaseException:
-            self._stack.close()
-            raise
+        lake = Lake(self._where, self._format, self._storage_options)
+        spools = {path: Spool.open(path) for path in self._paths}
+        self._ingest = Ingest(lake, spools, self._definitions, reader=self._reader)
+        self._before = tuple(  # type: ignore[assignment] # of two
+            sum(file.rows for file in lake[name].files()) for name in ("samples", "losses")
+        )
         return self
 
     def __exit__(
@@ -143,266 +149,228 @@ class Pipeline:
         traceback: TracebackType | None,
     ) -> None:
         self.stop()
-        self._lake.clear(QUERIES)
         self._stack.close()
 
-    def _check_checkpoints(self) -> None:
-        """Numbers of micro-batches begin anew with a new one, and would be taken for old ones."""
-        for query in QUERIES:
-            there = (self._lake.checkpoint(query) / "offsets").exists()
-            if not there and self._lake.journal(query).state().batch >= 0:
-                raise TableError(
-                    f"{self._lake.checkpoint(query)} is gone, which says how far {query} has come: "
-                    "put it back, or give another --lake"
-                )
+    @property
+    def _open(self) -> Ingest:
+        assert self._ingest is not None, "used outside of its with statement"
+        return self._ingest
+
+    def _run(self, texts: Sequence[str]) -> list[str]:
+        return run_tasks(self._spark, self._open.task(), texts)
+
+    # The query.
 
     def start(self, *, once: bool = False, interval: float = 10.0) -> None:
-        """``once``: what is in the spools now, and then it ends by itself."""
+        """``once``: ingest the rows that the spools have now, then end."""
         self._how = once, interval
-        self._failures, self._reached = 0, self._at()
         for name, value in SETTINGS.items():
             self._spark.conf.set(name, value)
         try:
             self._begin()
-        except (PySparkException, Py4JError) as e:
-            self._fail(why(e), passing=passes(e))
+        except (PySparkException, Py4JError, LakeError) as e:
+            self._fail(e)
 
     def _begin(self) -> None:
-        """Raises what Spark raises."""
+        """Start the query where the tables end. Raises what Spark raises, and LakeError."""
         self._resumes = None
         once, interval = self._how
-        self._tell_losses()
-        out, format = self._lake.out, self._lake.format
-        how: dict[str, Callable[[DataFrame, int], None]] = {
-            "samples": SamplesBatch(
-                out,
-                format,
-                chunks=self._chunks,
-                definitions=self._definitions,
-                compaction=Compaction(all_at_once=once, target=self._target),
-                source=Options.of(self._said("samples") | {"table": "samples"}),
-            ),
-            "losses": LossesBatch(out, format, Compaction(target=self._target)),
-        }
-        for query, each in how.items():
-            self._spark.dataSource.register(SOURCES[query])
-            read = self._spark.readStream.format(SOURCES[query].name())
-            written = (
-                read.options(**self._said(query))
-                .load()
-                .writeStream.queryName(f"zenwire ingest {query}")
-                .option("checkpointLocation", str(self._lake.checkpoint(query)))
-                .foreachBatch(each)
-            )
-            if once:
-                written = written.trigger(availableNow=True)
-            else:
-                written = written.trigger(processingTime=f"{max(interval, 0.0)} seconds")
-            self._queries[query] = written.start()
+        with self._lock:
+            self._fault = None
+            begins = self._open.catch_up(self._run)
+        self._stack.close()
+        checkpoint = self._stack.enter_context(
+            tempfile.TemporaryDirectory(prefix="zenwire-ingest-", ignore_cleanup_errors=True)
+        )
+        self._spark.dataSource.register(IngestSource)
+        written = (
+            self._spark.readStream.format(IngestSource.name())
+            .options(**self._source_options(begins))
+            .load()
+            .writeStream.queryName("zenwire ingest")
+            .option("checkpointLocation", Path(checkpoint).as_uri())
+            .foreachBatch(self._micro_batch)
+        )
+        if once:
+            written = written.trigger(availableNow=True)
+        else:
+            written = written.trigger(processingTime=f"{max(interval, 0.0)} seconds")
+        self._query = written.start()
 
-    def _said(self, query: str) -> dict[str, str]:
-        said = {
-            "spool": json.dumps(self._spools),
-            "table": query,
-            "startingOffsets": "earliest",
+    def _source_options(self, begins: Mapping[str, int]) -> dict[str, str]:
+        offsets = {name: {PARTITION: offset} for name, offset in begins.items()}
+        return {
+            "spool": json.dumps(self._paths),
+            "table": "ranges",
+            "startingOffsets": json.dumps(offsets),
+            "maxPartitionBytes": str(PARTITION_BYTES),
+            "minPartitions": str(_cores(self._spark)),
+            "maxRecordsPerTrigger": str(self._records),
+            "maxBytesPerTrigger": str(BYTES),
             **self._options,
         }
-        if query == "samples":
-            # Tasks get offsets, and read the rows themselves: those need not pass through Spark.
-            said["table"] = "ranges"
-            said.setdefault("maxPartitionBytes", str(PARTITION_BYTES))
-            said.setdefault("minPartitions", str(_tasks(self._spark)))
-            said["maxRecordsPerTrigger"] = str(self._records)
-            said["maxBytesPerTrigger"] = str(BYTES)
-            if self._reader is not None:
-                said["reader"] = self._reader
-        return said
 
-    @property
-    def active(self) -> bool:
-        """Whether all of it runs."""
-        return bool(self._queries) and all(query.isActive for query in self._queries.values())
+    def _micro_batch(self, ranges: DataFrame, number: int) -> None:
+        ingest = self._open
+        with self._lock:
+            try:
+                others = [*ingest.merges(), *ingest.compactions()]
+                ingest.commit(run_batch(ranges, ingest.task(), others))
+            except Exception as e:
+                # Spark gives it back as text.
+                self._fault = e
+                raise
+            self._batches += 1
+            self._succeeded = True
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Until all have ended, or one has failed, or the time is over. Whether all have ended."""
+        """Wait until the query has ended, or the time is over. Return whether it has ended.
+
+        Raises LakeError if the query failed for good. Retries after transient faults.
+        """
         ends = None if seconds is None else time.monotonic() + seconds
         while True:
             self._keep_on()
-            if time.monotonic() >= self._tells:
-                self._tell_losses()
-            if self._resumes is None and not any(q.isActive for q in self._queries.values()):
+            if self._resumes is None and (self._query is None or not self._query.isActive):
+                self._finish()
                 return True
+            if time.monotonic() >= self._looks and self._resumes is None:
+                self._looks = time.monotonic() + _LOSSES_EVERY
+                with self._lock:
+                    self._open.commit_losses()
             if ends is not None and time.monotonic() >= ends:
                 return False
-            time.sleep(_LOOK)
+            time.sleep(_POLL)
 
-    def check(self) -> None:
-        """Raises TableError if a query has failed."""
-        found = self._failed()
-        if found is not None:
-            raise TableError(self._whole(found[0]))
-
-    def _failed(self) -> tuple[str, bool] | None:
-        """Why a query has, and whether that passes."""
-        for name, query in self._queries.items():
-            error = None if query.isActive else query.exception()
-            if error is not None:
-                return f"{name}: {why(error)}", passes(error)
-        return None
-
-    def _whole(self, said: str) -> str:
-        return f"{said}; what is in {self._lake.out} is whole, and the next run goes on from there"
+    @property
+    def active(self) -> bool:
+        """Whether the query runs."""
+        return self._query is not None and self._query.isActive
 
     def _keep_on(self) -> None:
-        """Begin again what has failed of a fault that passes. Raises TableError for others."""
+        """Restart a query that failed of a transient fault. Raises LakeError for others."""
         if self._resumes is not None:
-            if time.monotonic() < self._resumes:
-                return
-            try:
-                self._begin()
-            except (PySparkException, Py4JError) as e:
-                self._fail(why(e), passing=passes(e))
+            if time.monotonic() >= self._resumes:
+                try:
+                    self._begin()
+                except (PySparkException, Py4JError, LakeError) as e:
+                    self._fail(e)
             return
-        found = self._failed()
-        if found is not None:
-            self._fail(found[0], passing=found[1])
+        query = self._query
+        error = None if query is None or query.isActive else query.exception()
+        if error is not None:
+            self._fail(self._fault if isinstance(self._fault, ZError) else error)
 
-    def _fail(self, said: str, *, passing: bool) -> None:
-        """Raises TableError, unless it is to be tried again."""
-        reached = self._at()
-        if reached != self._reached:
-            self._failures, self._reached = 0, reached
-        if not passing or self._failures == len(_PAUSES):
-            raise TableError(self._whole(said))
-        pause = _PAUSES[self._failures]
+    def _fail(self, error: Exception) -> None:
+        """Schedule a retry, or raise LakeError."""
+        if self._succeeded:
+            self._failures, self._succeeded = 0, False
+        said = _one_line(error)
+        if not is_transient(error) or self._failures == len(_RETRIES):
+            self._query = None
+            raise LakeError(
+                self._where,
+                f"{said}; every commit so far is complete, and the next run goes on from there",
+            )
+        pause = _RETRIES[self._failures]
         self._failures += 1
         self._restarts += 1
-        _log.warning(
-            "%s; Spark is told to try again in %g s (%d of %d)",
-            said,
-            pause,
-            self._failures,
-            len(_PAUSES),
-        )
-        if not self._halt():
-            # It may go on for a while, and there must not be two.
-            raise TableError(self._whole(said))
+        _log.warning("%s; retry %d of %d in %g s", said, self._failures, len(_RETRIES), pause)
+        self._halt()
         self._resumes = time.monotonic() + pause
 
-    def _at(self) -> tuple[int, int]:
-        """The last micro-batches that are in the tables."""
-        samples, losses = (self._lake.journal(query).state().batch for query in QUERIES)
-        return samples, losses
-
     def stop(self) -> None:
-        """Between two micro-batches, if that is soon."""
+        """Stop between two micro-batches, and merge the rest into the derived tables."""
         self._resumes = None
         self._halt()
+        self._finish()
 
-    def _halt(self) -> bool:
-        """Whether none of them was within a micro-batch."""
-        ends, between = time.monotonic() + _STOP, True
-        for query in self._queries.values():
-            try:
-                while (
-                    query.isActive
-                    and query.status["isTriggerActive"]
-                    and query.exception() is None
-                    and (between := time.monotonic() < ends)
-                ):
-                    time.sleep(_LOOK / 2)
-                query.stop()
-            except (PySparkException, Py4JError, OSError):
-                # Spark itself is gone. What it had begun, the next run completes or drops.
-                continue
-        if self._queries:
-            self._tell_losses()
-        self._queries = {}
-        return between
-
-    def _tell_losses(self) -> None:
-        """How far ``losses`` has come: the spools keep theirs until then.
-
-        Of ``samples`` the source itself says so.
-        """
-        self._tells = time.monotonic() + _TELL
-        if self._reader is None:
+    def _finish(self) -> None:
+        """Complete the derived tables, unless Spark is gone: the next run does it then."""
+        if self._ingest is None:
             return
-        ends, name = _committed(self._lake.checkpoint("losses")), f"{self._reader}-losses"
-        for path in self._spools:
-            # A spool that is gone, or cannot be written, is not for here to say.
-            with contextlib.suppress(SpoolError, OSError):
-                spool = Spool.open(path)
-                if spool.register(name, ends.get(spool.name), log="losses") < ends.get(
-                    spool.name, 0
-                ):
-                    spool.commit(name, ends[spool.name], log="losses")
+        with self._lock, contextlib.suppress(PySparkException, Py4JError, LakeError, OSError):
+            self._ingest.flush(self._run)
+            self._ingest.commit_losses()
+            if self._how[0]:
+                self._ingest.compact(self._run)
+
+    def _halt(self) -> None:
+        query, self._query = self._query, None
+        if query is None:
+            return
+        ends = time.monotonic() + _STOP
+        with contextlib.suppress(PySparkException, Py4JError, OSError):
+            while (
+                query.isActive
+                and query.status["isTriggerActive"]
+                and query.exception() is None
+                and time.monotonic() < ends
+            ):
+                time.sleep(_POLL / 2)
+            query.stop()
+
+    # Progress.
 
     def status(self) -> Status:
-        """As of the last micro-batch."""
-        state = self._lake.journal("samples").state()
-        lost = self._lake.journal("losses").state()
-        progress = self._progress()
+        """As of the last commit."""
+        done, (rows, losses) = self._open.progress, self._before
+        progress = self._last_progress()
         seconds = progress.get("batchDuration", 0) / 1e3
-        rows = sum(map(_taken, progress.get("sources", ())))
-        lag = self._lag()
-        behind = time.time() - state.newest / 1e9 if state.newest and lag else 0.0
+        taken = sum(map(_taken, progress.get("sources", ())))
+        lag, newest = self._lag()
+        behind = time.time() - newest / 1e9 if newest and lag else 0.0
         return Status(
-            rows=state.rows,
-            losses=lost.rows,
-            lost=lost.lost,
-            faults=state.faults,
-            batch=state.batch,
-            batch_rows=rows,
+            rows=rows + done.rows,
+            losses=losses + done.losses,
+            lost=done.lost,
+            faults=done.faults,
+            batch=self._batches - 1,
+            batch_rows=taken,
             batch_seconds=seconds,
-            rows_per_s=rows / seconds if seconds else 0.0,
+            rows_per_s=taken / seconds if seconds else 0.0,
             lag_rows=lag,
             lag_seconds=max(behind, 0.0),
             restarts=self._restarts,
         )
 
-    def _lag(self) -> int:
-        """Rows of the spools that are not in the tables; of those that can be seen from here."""
-        ends = _committed(self._lake.checkpoint("samples"))
-        rows = 0
-        for path in self._spools:
+    def _lag(self) -> tuple[int, int]:
+        """Rows of the spools that are not in the table, and the receive time of the last that is."""
+        ingest, rows = self._open, 0
+        for path in self._paths:
+            # Another thread reads the spools of `ingest`.
             with contextlib.suppress(SpoolError, OSError):
                 spool = Spool.open(path)
-                begin = ends.get(spool.name, spool.samples.earliest())
-                rows += max(spool.samples.latest() - begin, 0)
-        return rows
+                end = ingest.ends.get(spool.id, spool.samples.earliest())
+                rows += max(spool.samples.latest() - end, 0)
+        return rows, ingest.progress.newest
 
-    def _progress(self) -> dict[str, Any]:
-        query = self._queries.get("samples")
-        last = None if query is None else query.lastProgress
+    def _last_progress(self) -> dict[str, Any]:
+        last = None if self._query is None else self._query.lastProgress
         return {} if last is None else json.loads(last.json)
 
 
-def _tasks(spark: SparkSession) -> int:
-    """Two for each core, so that the last one is not waited for long."""
+def _cores(spark: SparkSession) -> int:
     try:
-        return 2 * int(spark.sparkContext.defaultParallelism)
+        return int(spark.sparkContext.defaultParallelism)
     except (PySparkException, Py4JError, AttributeError):
         # Spark Connect does not tell.
-        return 16
+        return 8
 
 
 def _taken(source: dict[str, Any]) -> int:
-    """Rows between the offsets of a micro-batch; Spark itself saw ranges alone."""
+    """Rows between the offsets of a micro-batch. Spark itself counts ranges."""
     ends, begins = source.get("endOffset") or {}, source.get("startOffset") or {}
     return sum(
         at[PARTITION] - begins.get(name, {PARTITION: 0})[PARTITION] for name, at in ends.items()
     )
 
 
-def _committed(checkpoint: Path) -> dict[str, int]:
-    """Where the last micro-batch that was completed has ended, by the spools' names."""
-    done = [int(p.name) for p in (checkpoint / "commits").glob("*") if p.name.isdigit()]
-    if not done:
-        return {}
-    try:
-        text = (checkpoint / "offsets" / str(max(done))).read_text().splitlines()[-1]
-        return {name: int(at["0"]) for name, at in json.loads(text).items()}
-    except (OSError, ValueError, IndexError, KeyError, TypeError):
-        # It is removed, or another one is written, in this moment.
-        return {}
+def _one_line(error: Exception) -> str:
+    """The cause, out of the many lines that Spark gives."""
+    text = str(error)
+    ours = re.findall(r"zenwire\.[\w.]*(?:Error|Exception|Damaged|Gone|Failed): (.+)", text)
+    if ours:
+        return str(ours[-1]).strip()
+    theirs = re.findall(r"^(?:\w+\.)*\w*(?:Error|Exception): (.+)", text, re.MULTILINE)
+    return str((theirs or [text.strip().splitlines()[0]])[-1]).strip()

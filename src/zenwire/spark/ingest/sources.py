@@ -1,34 +1,21 @@
-"""``format("zenoh")`` once for each query, under a name of its own.
+"""``format("zenoh")`` under a name of its own, for the query of ingest.
 
 Spark keeps a map of environment variables with each source, and every query that begins puts its
-own into it, without a lock. Two that begin together can leave a map that is larger than what is in
-it ("Illegal size 5 of collection, expected 6"), and from then on no micro-batch of this source goes
-well until Java ends.
+own into it, without a lock. Two queries of one source that begin together can leave a map that is
+larger than its content ("Illegal size 5 of collection, expected 6"), and from then on every
+micro-batch of this source fails until the JVM ends.
 """
 
 from __future__ import annotations
 
-from typing import Final
-
 from zenwire.spark.live.source import ZenohSource
 
-__all__ = ["SOURCES", "LossesSource", "SamplesSource"]
+__all__ = ["IngestSource"]
 
 
-class SamplesSource(ZenohSource):
-    """Of the query that writes ``samples``."""
-
-    @classmethod
-    def name(cls) -> str:
-        return "zenoh.ingest.samples"
-
-
-class LossesSource(ZenohSource):
-    """Of the query that writes ``losses``."""
+class IngestSource(ZenohSource):
+    """The spools of a pipeline, as ranges of offsets."""
 
     @classmethod
     def name(cls) -> str:
-        return "zenoh.ingest.losses"
-
-
-SOURCES: Final[dict[str, type[ZenohSource]]] = {"samples": SamplesSource, "losses": LossesSource}
+        return "zenoh.ingest"

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from zenwire.columns import NETWORK, TRANSPORT, Rows, Scan, arrow
 from zenwire.errors import DecodeError
-from zenwire.spark.serialized import Type, json_of, parse_type
+from zenwire.lake.payloads.serialized import Type, json_of, parse_type
 from zenwire.spark.tables.input import CONTEXT, BadBlock, mixed, true
 from zenwire.wire import decode, decode_linkstate
 from zenwire.wire.define import messages, spec_of

@@ -8,30 +8,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Final
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
+
+from zenwire.spark.lake import table
 
 __all__ = ["lake_tables", "spool_tables"]
 
 
 def lake_tables(spark: SparkSession, path: str) -> dict[str, DataFrame]:
     """``messages`` of samples alone, ``losses``, and ``declarations`` of tokens alone."""
-    samples = spark.read.parquet(str(Path(path) / "samples"))
-    where = Path(path) / "losses"
-    if any(where.glob("*.parquet")):
-        losses = spark.read.parquet(str(where))
-    else:
-        losses = spark.createDataFrame([], _NO_LOSSES)
-    return _recorded(samples, losses)
+    samples, losses = (table(spark, path, name) for name in ("samples", "losses"))
+    noticed = F.unix_micros("noticed_at") * 1000
+    return _recorded(
+        samples.withColumnRenamed("received_ns", "time"), losses.withColumn("time", noticed)
+    )
 
 
 def spool_tables(spark: SparkSession, paths: Sequence[str]) -> dict[str, DataFrame]:
     """The same of spools. A spool that is being written to is read up to its newest row."""
     read = spark.read.format("zenoh").option("spool", json.dumps(list(paths)))
-    return _recorded(read.load(), read.option("table", "losses").load())
+    losses = read.option("table", "losses").load()
+    source = F.lower(F.hex("source_zid"))
+    return _recorded(read.option("table", "samples").load(), losses.withColumn("source_zid", source))
 
 
 def _recorded(samples: DataFrame, losses: DataFrame) -> dict[str, DataFrame]:
@@ -40,12 +40,6 @@ def _recorded(samples: DataFrame, losses: DataFrame) -> dict[str, DataFrame]:
         "declarations": _tokens(samples),
         "losses": _losses(losses),
     }
-
-
-_NO_LOSSES: Final = (
-    "spool string, kind string, reason string, offset bigint, count bigint, bytes bigint, "
-    "source_zid binary, source_eid bigint, from_sn bigint, to_sn bigint, time bigint"
-)
 
 
 def _messages(samples: DataFrame) -> DataFrame:
@@ -80,7 +74,7 @@ def _losses(losses: DataFrame) -> DataFrame:
         "reason",
         _none("int", "priority"),
         _none("boolean", "reliable"),
-        F.lower(F.hex("source_zid")).alias("source_zid"),
+        "source_zid",
         "source_eid",
         "from_sn",
         "to_sn",

@@ -97,11 +97,10 @@ def _has_tables(path: str) -> bool:
 
 def _is_lake(path: str) -> bool:
     """Whether ``zenwire ingest`` wrote it. Raises InputError for one that cannot be read."""
-    told = Path(path) / ".zenwire" / "format"
-    if not told.exists():
+    from zenwire.lake.lake import is_lake  # noqa: PLC0415 - slow to load
+
+    if not is_lake(Path(path)):
         return False
-    if told.read_text().strip() != "parquet":
-        raise InputError(f"{path}: only tables that are plain Parquet can be read")
     if next((Path(path) / "samples").rglob("*.parquet"), None) is None:
         raise InputError(f"{path}: no samples are in this lake yet")
     return True

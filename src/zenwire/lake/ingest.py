@@ -1,0 +1,351 @@
+"""Ingest: ranges of spools to commits. Plans tasks, and commits their results.
+
+The tables say how far they are, so this object may be thrown away at any moment. Whatever runs the
+tasks (Spark, or a loop in a test) is not known here.
+
+``samples`` is committed with each micro-batch. ``latest`` and ``key_stats`` follow one micro-batch
+behind: the partial results of the one before are merged by tasks of the same job. After a crash
+``catch_up`` makes up for those that were not merged, from the spools.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+
+from zenwire.lake import key_stats, latest
+from zenwire.lake.address import Address
+from zenwire.lake.commit import Change
+from zenwire.lake.compact import chosen, compacted
+from zenwire.lake.derived import leaves_for, rewritten
+from zenwire.lake.errors import LakeConflictError, LakeError
+from zenwire.lake.files import DataFile, read_file
+from zenwire.lake.lake import Lake
+from zenwire.lake.payloads.messages import Definitions
+from zenwire.lake.schema import KEY_STATS, LATEST
+from zenwire.lake.write import Range, Written, read_partial, write_losses, write_range
+from zenwire.spool import Spool, SpoolError
+
+__all__ = ["DERIVED", "Ingest", "Progress", "Run", "Task", "run_task"]
+
+_log = logging.getLogger("zenwire.ingest")
+
+DERIVED: Final = ("key_stats", "latest")
+"""In the order of their commits: gaps of ``key_stats`` need ``latest`` as it was before."""
+ALL: Final = ("samples", *DERIVED)
+
+Run = Callable[[Sequence[str]], list[str]]
+"""Runs tasks somewhere and gives their results, in any order. Both are JSON texts."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What every task of a job needs beside its own text. Goes to workers by pickle."""
+
+    address: Address
+    definitions: Definitions
+    floors: Mapping[str, int]
+    """By spool id: the first offset that ``samples`` does not have."""
+
+
+def run_task(task: Task, text: str) -> str:
+    """Run one task. Raises SpoolError, LakeError, OSError."""
+    given: dict[str, Any] = json.loads(text)
+    match given.pop("do"):
+        case "range":
+            return json.dumps(_range(task, given))
+        case "merge":
+            return json.dumps(_merge(task.address, **given))
+        case "compact":
+            return json.dumps(_compact(task.address, **given))
+        case other:
+            raise AssertionError(f"unknown task {other}")
+
+
+def _range(task: Task, given: dict[str, Any]) -> dict[str, Any]:
+    tables = given.pop("tables", ALL)
+    if "id" not in given:
+        given["id"] = Spool.open(given["path"]).id
+    part = Range(**given)
+    if "samples" in tables:
+        floor = min(task.floors.get(part.id, part.first), part.end)
+        part = Range(part.path, part.spool, part.id, max(part.first, floor), part.end)
+    return write_range(task.address, part, task.definitions, tables).to_json()
+
+
+def _merge(
+    address: Address,
+    table: str,
+    files: list[dict[str, Any]],
+    partials: dict[str, list[str]],
+    seen: list[str],
+) -> dict[str, Any]:
+    """Merge partial results into the files of a derived table."""
+    known = [DataFile.of_json(file) for file in files]
+    if table == "latest":
+        definition, merge = LATEST, latest.merged
+        rows = latest.merged([read_partial(address, path) for path in partials["newest"]])
+    else:
+        definition, merge = KEY_STATS, _summed
+        rows = key_stats.merged(
+            [],
+            [read_partial(address, path) for path in partials["counts"]],
+            [read_partial(address, path) for path in partials["segments"]],
+            _seen(address, seen),
+        )
+    add: list[DataFile] = []
+    remove: list[DataFile] = []
+    for leaf in leaves_for(definition, known, rows):
+        add += rewritten(address, definition, leaf, merge)
+        remove += [] if leaf.file is None else [leaf.file]
+    return {
+        "table": table,
+        "add": [file.to_json() for file in add],
+        "remove": [file.to_json() for file in remove],
+    }
+
+
+def _compact(address: Address, table: str, files: list[dict[str, Any]]) -> dict[str, Any]:
+    made = compacted(address, table, [DataFile.of_json(file) for file in files])
+    add = [file.to_json() for file in made]
+    return {"compacted": table, "add": add, "remove": files}
+
+
+def _summed(tables: list[pa.Table]) -> pa.Table:
+    return key_stats.merged(tables, [], [], _seen_of([]))
+
+
+def _seen(address: Address, paths: Iterable[str]) -> pa.Table:
+    """When each key was last received, of files of ``latest``."""
+    return _seen_of(
+        [read_file(address, "latest", path, ["key", "last_received_ns"]) for path in paths]
+    )
+
+
+def _seen_of(tables: list[pa.Table]) -> pa.Table:
+    schema = pa.schema([LATEST.schema.field(name) for name in ("key", "last_received_ns")])
+    return pa.concat_tables([schema.empty_table(), *tables])
+
+
+@dataclass
+class Progress:
+    """What this process has committed."""
+
+    rows: int = 0
+    bytes: int = 0
+    faults: int = 0
+    losses: int = 0
+    lost: int = 0
+    newest: int = 0
+    """Receive time of the newest committed row, in nanoseconds since 1970."""
+
+
+@dataclass
+class Ingest:
+    """One writer of a lake. Not shared by threads. Raises LakeError."""
+
+    lake: Lake
+    spools: Mapping[str, Spool]
+    """By address."""
+    definitions: Definitions
+    reader: str | None = None
+    """Name under which the spools know this lake. Retention keeps rows until the tables have them."""
+    progress: Progress = field(default_factory=Progress)
+    ends: dict[str, int] = field(default_factory=dict)
+    """By spool id: end of the rows that ``samples`` has."""
+    _pending: list[Written] = field(default_factory=list)
+    """Committed to ``samples``, not merged into the derived tables."""
+
+    # Before the first micro-batch.
+
+    def catch_up(self, run: Run) -> dict[str, int]:
+        """Bring the derived tables up to ``samples``, then say where each spool goes on."""
+        self.lake.refresh()
+        self._pending = []
+        # Both derived tables must have the same rows before they go on together.
+        self._catch_up(("latest",), "key_stats", run)
+        self._catch_up(DERIVED, "samples", run)
+        found = {}
+        for spool in self.spools.values():
+            end = self.lake["samples"].offset(spool.id)
+            found[spool.name] = spool.samples.earliest() if end is None else end
+            self.ends[spool.id] = found[spool.name]
+        self._acknowledge()
+        return found
+
+    def _catch_up(self, tables: Sequence[str], leader: str, run: Run) -> None:
+        tasks = []
+        for path, spool in self.spools.items():
+            end = self.lake[leader].offset(spool.id)
+            first = self.lake[tables[-1]].offset(spool.id) or 0
+            if end is not None and first < end:
+                first = max(first, spool.samples.earliest())
+                part = Range(path, spool.name, spool.id, first, end)
+                tasks.append(json.dumps({"do": "range", "tables": list(tables), **vars(part)}))
+        if tasks:
+            _log.info("reading rows again that %s do not have", " and ".join(tables))
+            self._pending = [Written.of_json(json.loads(text)) for text in run(tasks)]
+            self.flush(run, tables)
+
+    # Micro-batches.
+
+    def task(self) -> Task:
+        """What the tasks of the next job need."""
+        ends = {spool.id: self.lake["samples"].offset(spool.id) for spool in self.spools.values()}
+        floors = {id_: end for id_, end in ends.items() if end is not None}
+        return Task(self.lake.address, self.definitions, floors)
+
+    def merges(self, tables: Sequence[str] = DERIVED) -> list[str]:
+        """Tasks that merge the partial results of the micro-batch before."""
+        if not self._pending:
+            return []
+        pending = sorted(self._pending, key=lambda one: (one.id, one.first))
+        partials = {
+            kind: [path for one in pending if (path := getattr(one, kind)) is not None]
+            for kind in ("newest", "counts", "segments")
+        }
+        seen = [file.path for file in self.lake["latest"].files()]
+        return [
+            json.dumps(
+                {
+                    "do": "merge",
+                    "table": table,
+                    "files": [file.to_json() for file in self.lake[table].files()],
+                    "partials": partials,
+                    "seen": seen if table == "key_stats" else [],
+                }
+            )
+            for table in tables
+            if partials["newest" if table == "latest" else "counts"]
+        ]
+
+    def compactions(self, *, everything: bool = False) -> list[str]:
+        """At most one task that compacts files."""
+        for table in ("samples", "losses"):
+            files = chosen(table, self.lake[table].files(), everything=everything)
+            if files:
+                given = [file.to_json() for file in files]
+                return [json.dumps({"do": "compact", "table": table, "files": given})]
+        return []
+
+    def commit(self, results: Iterable[str]) -> None:
+        """Commit the results of a job: ``samples`` first, then the merges, then losses."""
+        found = [json.loads(text) for text in results]
+        merged = {result["table"]: result for result in found if "table" in result}
+        written = [Written.of_json(result) for result in found if "id" in result]
+        self._commit_samples(written)
+        self._commit_merges(merged)
+        self._commit_compactions(result for result in found if "compacted" in result)
+        self._pending = [one for one in written if one.newest is not None]
+        self.commit_losses()
+        self._acknowledge()
+
+    def _commit_samples(self, written: Sequence[Written]) -> None:
+        table = self.lake["samples"]
+        offsets: dict[str, int] = {}
+        for one in sorted(written, key=lambda one: (one.id, one.first)):
+            end = offsets.get(one.id, table.offset(one.id))
+            if end is not None and one.first > end:
+                reason = f"offsets {end} to {one.first - 1} of spool {one.id} are missing"
+                raise LakeError(f"{self.lake.address}/samples", reason)
+            if end is None or one.end > end:
+                offsets[one.id] = one.end
+        files = [file for one in written for file in one.samples]
+        try:
+            table.commit(Change(files, offsets=offsets))
+        except LakeConflictError as e:
+            reason = "another ingest writes rows of the same spool to this lake"
+            raise LakeConflictError(e.place, reason) from None
+        self.ends |= offsets
+        self.progress.newest = max([self.progress.newest, *(one.newest_ns for one in written)])
+        self.progress.rows += sum(one.rows for one in written)
+        self.progress.faults += sum(one.faults for one in written)
+        self.progress.bytes += sum(file.size for file in files)
+
+    def _commit_merges(self, merged: Mapping[str, dict[str, Any]]) -> None:
+        ends: dict[str, int] = {}
+        for one in self._pending:
+            ends[one.id] = max(ends.get(one.id, 0), one.end)
+        for table in DERIVED:
+            result = merged.get(table)
+            if result is None:
+                continue
+            add, remove = (
+                [DataFile.of_json(file) for file in result[what]] for what in ("add", "remove")
+            )
+            self.lake[table].commit(Change(add, remove, ends))
+        self._forget_partials()
+
+    def _commit_compactions(self, results: Iterable[dict[str, Any]]) -> None:
+        for result in results:
+            table = self.lake[result["compacted"]]
+            add, remove = (
+                [DataFile.of_json(file) for file in result[what]] for what in ("add", "remove")
+            )
+            try:
+                table.commit(Change(add, remove, rearranges=True))
+            except LakeConflictError as e:
+                # The files that were made stay behind unreferenced; vacuum removes them.
+                _log.info("compaction dropped, another writer was first: %s", e)
+
+    def compact(self, run: Run, *, everything: bool = False) -> int:
+        """Compact until no partition needs it, in jobs of their own. Return the number of jobs."""
+        jobs = 0
+        while tasks := self.compactions(everything=everything):
+            self._commit_compactions(json.loads(text) for text in run(tasks))
+            jobs += 1
+        return jobs
+
+    def _forget_partials(self) -> None:
+        """Delete merged partial results. Those that stay behind, vacuum removes."""
+        for one in self._pending:
+            for path in (one.newest, one.counts, one.segments):
+                if path is not None:
+                    with suppress(OSError):
+                        self.lake.address.files.delete_file(path)
+
+    def flush(self, run: Run, tables: Sequence[str] = DERIVED) -> None:
+        """Merge what is pending now, in a job of its own."""
+        tasks = self.merges(tables)
+        if tasks:
+            results = [json.loads(text) for text in run(tasks)]
+            self._commit_merges({result["table"]: result for result in results})
+        self._pending = []
+
+    def _acknowledge(self) -> None:
+        """Tell the spools which rows every table has: retention may remove them."""
+        if self.reader is None:
+            return
+        for spool in self.spools.values():
+            samples = min(self.lake[name].offset(spool.id) or 0 for name in ALL)
+            losses = self.lake["losses"].offset(spool.id) or 0
+            for name, end, log in (
+                (self.reader, samples, "samples"),
+                (f"{self.reader}-losses", losses, "losses"),
+            ):
+                # A spool that cannot be written to has no retention to hold back.
+                with suppress(SpoolError, OSError):
+                    if spool.register(name, end, log=log) < end:
+                        spool.commit(name, end, log=log)
+
+    def commit_losses(self) -> None:
+        """Commit the losses that the spools have and the table has not."""
+        table = self.lake["losses"]
+        files, offsets = [], {}
+        for spool in self.spools.values():
+            first = table.offset(spool.id) or 0
+            if spool.losses.latest() <= first:
+                continue
+            file, end, lost = write_losses(self.lake.address, spool, first)
+            offsets[spool.id] = end
+            if file is not None:
+                files.append(file)
+                self.progress.losses += file.rows
+                self.progress.lost += lost
+        table.commit(Change(files, offsets=offsets))
