@@ -99,6 +99,7 @@ _NAMES: Final = (
     "doctor",
     "record",
     "ingest",
+    "lake",
     "router",
     "acl",
     "inspect",

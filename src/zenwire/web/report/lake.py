@@ -31,7 +31,9 @@ def spool_tables(spark: SparkSession, paths: Sequence[str]) -> dict[str, DataFra
     read = spark.read.format("zenoh").option("spool", json.dumps(list(paths)))
     losses = read.option("table", "losses").load()
     source = F.lower(F.hex("source_zid"))
-    return _recorded(read.option("table", "samples").load(), losses.withColumn("source_zid", source))
+    return _recorded(
+        read.option("table", "samples").load(), losses.withColumn("source_zid", source)
+    )
 
 
 def _recorded(samples: DataFrame, losses: DataFrame) -> dict[str, DataFrame]:
