@@ -13,7 +13,7 @@ __all__ = ["EXTRAS", "MissingExtraError", "require"]
 _FAST: Final = ("numba", "numpy", "pyarrow")
 EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {
     "fast": _FAST,
-    "spark": (*_FAST, "pandas", "pyspark"),
+    "spark": (*_FAST, "pandas", "pyspark", "deltalake"),
     "delta": ("deltalake",),
     "iceberg": ("pyiceberg",),
     "mcap": ("mcap",),

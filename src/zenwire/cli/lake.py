@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from zenwire.cli.escaping import escape_lines, json_text
 from zenwire.cli.running import FAILED, OK, note
 
 if TYPE_CHECKING:
     import argparse
 
+EXTRA = "spark"
 SUMMARY = "show, compact, vacuum, expire, check or rebuild the tables of a lake"
 EXAMPLES: tuple[str, ...] = (
     "zenwire lake info lake",
@@ -98,14 +99,14 @@ def run(args: argparse.Namespace) -> int:
 
 def _print(args: argparse.Namespace, result: dict[str, Any]) -> None:
     if args.json:
-        print(json.dumps(result))
+        print(json_text(result, ascii_only=True))
     elif args.action == "info":
         _print_info(result)
     else:
         for name, value in result.items():
             if isinstance(value, list):
                 for line in value:
-                    print(f"{name}: {line}")
+                    print(escape_lines(f"{name}: {line}"))
             else:
                 print(f"{name.replace('_', ' ')}: {value:,}")
         if args.action == "check" and not result["problems"]:

@@ -42,7 +42,8 @@ def run(absent: str, *args: str) -> tuple[int, str, str]:
         ("report {capture} --html {place}", "pyspark", "spark"),
         ("tables {capture} --out {place}", FAST + ",pyspark", "spark"),
         ("tables {capture} --out {place}", "pandas", "spark"),
-        ("tables {capture} --out {place} --format delta", "deltalake", "delta"),
+        ("tables {capture} --out {place} --format delta", "deltalake", "spark,delta"),
+        ("lake info {place}", "deltalake", "spark"),
         ("ingest --spool {place} --lake {place}", FAST + ",pyspark", "spark"),
         ("ingest --spool {place} --lake {place} -k a", "pyspark", "spark"),
         (
