@@ -61,10 +61,11 @@ class Place(Protocol):
 
 
 class Local:
-    """A directory of this machine."""
+    """A directory of this machine. ``mapped``: views are of mapped files, else copies."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, mapped: bool = True) -> None:
         self.root = root
+        self._mapped = mapped
         self._maps: dict[str, tuple[int, int, pa.MemoryMappedFile]] = {}
 
     def __str__(self) -> str:
@@ -113,6 +114,8 @@ class Local:
         stat = (self.root / name).stat()
         if position + length > stat.st_size:
             raise SpoolDamaged(str(self), name, f"it ends at byte {stat.st_size}")
+        if not self._mapped:
+            return pa.py_buffer(self.part(name, position, length))
         inode, size, found = self._maps.get(name, (0, 0, None))
         if found is None or inode != stat.st_ino or position + length > size:
             if len(self._maps) >= _MAPS_MAX:

@@ -30,7 +30,8 @@ class Settings:
     ``sync_interval`` (seconds) and ``sync_bytes``: what is received is on disk, and readable, once
     one of them is over. ``segment_bytes`` and ``segment_age`` (seconds): when a new segment begins.
     ``queue_bytes``: what may wait to be written; then ``overflow`` decides: ``lose`` counts and
-    drops, ``wait`` makes the caller wait. ``source_numbers``: look for gaps in them.
+    drops, ``wait`` blocks the caller, ``accept`` takes rows nevertheless, for a caller that looks at
+    ``Writer.queued_bytes`` and pauses its source. ``source_numbers``: look for gaps in them.
 
     None is what suits the place: 200 ms and 8 MiB for a directory; elsewhere each sync makes a
     whole file, every 10 s or 64 MiB.
@@ -41,7 +42,7 @@ class Settings:
     segment_bytes: int = 128 * _MIB
     segment_age: float = 3600.0
     queue_bytes: int = 256 * _MIB
-    overflow: Literal["lose", "wait"] = "lose"
+    overflow: Literal["lose", "wait", "accept"] = "lose"
     retention: Retention = Retention()
     source_numbers: bool = True
 
@@ -50,8 +51,8 @@ class Settings:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ValueError(f"{name} is a number above 0, not {value!r}")
-        if self.overflow not in ("lose", "wait"):
-            raise ValueError(f"overflow is lose or wait, not {self.overflow!r}")
+        if self.overflow not in ("lose", "wait", "accept"):
+            raise ValueError(f"overflow is lose, wait or accept, not {self.overflow!r}")
 
     def interval(self, *, local: bool) -> float:
         """Seconds between syncs."""

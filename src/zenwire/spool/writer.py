@@ -84,6 +84,8 @@ class Writer:
         self._first = self._accepted = self._disk.samples.end
         self._queue: deque[Sized] = deque()
         self._queued = 0
+        self.on_room: Callable[[], None] | None = None
+        """Called, in a thread of the writer, when the queue has become smaller."""
         self._lost = 0
         self._trouble = ""
         self._failed: SpoolFailed | None = None
@@ -96,7 +98,8 @@ class Writer:
         self._changed = threading.Condition()
         self._work: Work | None = None
         self._encoded = self._first
-        self._asked = 0
+        self._marks: deque[tuple[int, int]] = deque()
+        """Of each flush that waits: its number, and the offset it waits for."""
         self._threads = [
             threading.Thread(
                 target=self._guarded, args=(work,), name=f"zenwire-spool-{name}", daemon=True
@@ -115,7 +118,7 @@ class Writer:
         name: str | None = None,
         program: str = "zenwire",
         now: Callable[[], int] = time.time_ns,
-    ) -> Writer:
+    ) -> Self:
         """``name`` is that of a new spool, if it is not that of its directory.
 
         Raises SpoolLocked if somebody else writes it, SpoolDamaged, SpoolError.
@@ -158,6 +161,17 @@ class Writer:
         """
         return self._disk.settled
 
+    @property
+    def queued_bytes(self) -> int:
+        """Bytes of the rows that wait to be encoded."""
+        return self._queued
+
+    @property
+    def queue_limit(self) -> int | None:
+        """Bytes of the queue at which the caller is to pause its source; None if it need not."""
+        settings = self._settings
+        return settings.queue_bytes if settings.overflow == "accept" else None
+
     def append(self, batch: pa.RecordBatch, *, numbers: Numbers = "check") -> int | None:
         """Takes rows of SAMPLES; gives the offset of the first, or None if they were lost.
 
@@ -171,9 +185,9 @@ class Writer:
             self._check()
             if not batch.num_rows:
                 return self._accepted
-            limit = self._settings.queue_bytes
+            limit, accept = self._settings.queue_bytes, self.queue_limit is not None
             # What is larger than all the room there is waits alone.
-            while self._queued and self._queued + size > limit:
+            while self._queued and self._queued + size > limit and not accept:
                 if self._settings.overflow == "lose":
                     self._overflow(batch.num_rows, size)
                     return None
@@ -255,6 +269,7 @@ class Writer:
             self._check()
             self._flushes += 1
             mine = self._flushes
+            self._marks.append((mine, self._accepted))
             self._changed.notify_all()
             done = self._changed.wait_for(
                 lambda: self._flushed >= mine or self._failed is not None, timeout
@@ -312,11 +327,19 @@ class Writer:
             self._queue.clear()
             self._queued = 0
             self._changed.notify_all()
+        self._tell_room()
+
+    def _tell_room(self) -> None:
+        tell = self.on_room
+        if tell is not None:
+            tell()
 
     def _encode(self) -> None:
         """The first thread: rows to bytes, and no further than one sync ahead of the disk."""
         while True:
             batches, work = self._take()
+            if batches:
+                self._tell_room()
             for sized in together(batches):
                 self._find_gaps(sized)
                 self._encoded += sized.batch.num_rows
@@ -336,11 +359,10 @@ class Writer:
         with self._changed:
             while True:
                 now = time.monotonic()
-                asked = self._flushes if self._flushes > self._asked else 0
                 due = self._due is not None and now >= self._due
                 much = self._crowded or self._queued >= TOGETHER
                 look = now >= self._look
-                if asked or due or look or much or self._closing or self._failed is not None:
+                if self._marks or due or look or much or self._closing or self._failed is not None:
                     break
                 until = self._look if self._due is None else min(self._due, self._look)
                 self._changed.wait(None if until == _NEVER else until - now)
@@ -354,11 +376,16 @@ class Writer:
             self._queued -= size
             self._crowded = False
             self._changed.notify_all()
+            # Not when the queue is empty: one that is fed as fast as it is written never is.
+            asked, end = 0, self._encoded + sum(sized.batch.num_rows for sized in taken)
+            while self._marks and self._marks[0][1] <= end:
+                asked, _ = self._marks.popleft()
             if self._queue:
-                return taken, Work([], 0, due, look, closing=False)
+                if due:
+                    self._due = now + self._interval
+                return taken, Work([], asked, due, look, closing=False)
             if asked or due or self._closing:
                 self._due = None
-            self._asked = max(self._asked, asked)
             return taken, Work([], asked, due, look, self._closing)
 
     def _find_gaps(self, sized: Sized) -> None:

@@ -159,6 +159,51 @@ def test_who_may_wait_loses_nothing(tmp_path: Path) -> None:
     assert losses(tmp_path / "s") == []
 
 
+def test_a_caller_that_pauses_by_itself_loses_nothing(tmp_path: Path) -> None:
+    rows = samples(range(100), size=1000)
+    settings = Settings(queue_bytes=2 * rows.nbytes, overflow="accept", sync_interval=3600.0)
+    with Writer.open(tmp_path / "s", settings) as writer:
+        told = threading.Event()
+        writer.on_room = told.set
+        assert writer.queue_limit == 2 * rows.nbytes
+        with writer._changed:
+            # The thread that writes cannot take anything meanwhile.
+            for _ in range(7):
+                writer.append(rows)
+            assert writer.queued_bytes == 7 * rows.nbytes
+        writer.flush()
+        assert told.is_set()
+        assert writer.queued_bytes == 0
+    assert numbers(Spool.open(tmp_path / "s").samples) == list(range(100)) * 7
+    assert losses(tmp_path / "s") == []
+
+
+def test_a_flush_ends_although_the_queue_is_never_empty(tmp_path: Path) -> None:
+    rows = samples(range(1000), size=1000)
+    settings = Settings(queue_bytes=8 * rows.nbytes, overflow="wait")
+    over = threading.Event()
+    with Writer.open(tmp_path / "s", settings) as writer:
+
+        def fill() -> None:
+            while not over.is_set():
+                writer.append(rows)
+
+        threads = [threading.Thread(target=fill) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        try:
+            while writer.queued_bytes < 4 * rows.nbytes:
+                time.sleep(0.001)
+            for _ in range(3):
+                before = writer.next_offset
+                assert writer.flush(30)
+                assert writer.counts().synced >= before
+        finally:
+            over.set()
+            for thread in threads:
+                thread.join()
+
+
 def test_losses_that_the_caller_knows(tmp_path: Path) -> None:
     with Writer.open(tmp_path / "s") as writer:
         writer.append(samples(range(5)))
