@@ -7,10 +7,11 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from zenwire.api.channel import Channel, Overflow
 from zenwire.api.handlers import Callback, FifoChannel, Opened, open_handler
+from zenwire.node.backlog import Backlog
 from zenwire.node.plane import load
 from zenwire.routing import LivelinessChanged, SampleReceived
 from zenwire.wire.data import Del, Put
@@ -42,6 +43,8 @@ CAPACITY: Final = 64
 MAX_BYTES: Final = 256 * 2**20
 """Bytes of all batches that wait."""
 
+_PIECE: Final = 256 * 1024
+"""Bytes of a batch while a full queue admits small portions."""
 _QOS: Final = QoS()
 _PATIENT: Final = 0.02
 """Seconds of an interval in which some more do not show."""
@@ -54,14 +57,20 @@ def columnar(
     interval: float = INTERVAL,
     columns: Iterable[str] | None = None,
     capacity: int = CAPACITY,
-    overflow: Overflow = "drop_newest",
+    overflow: Overflow | Literal["wait"] = "drop_newest",
 ) -> Any:  # a Columnar; but a subscriber with it gives no samples, so the types of others mislead
     """A handler for ``declare_subscriber``: it gives ``pyarrow.RecordBatch`` instead of samples.
 
     A batch has up to ``rows`` samples, and fewer when the first of them is ``interval`` seconds
     old, or when they are large. ``columns`` chooses some of `zenwire.columns.samples.SAMPLES`; the
     others are not made. Up to ``capacity`` batches wait; ``dropped`` of the subscriber counts the
-    rows of those that had no room. Needs the extra ``fast``: raises ImportError without it.
+    rows of those that had no room.
+
+    ``overflow="wait"`` drops nothing that came by a reliable link: the links that deliver to a full
+    queue are not read until there is room, and their senders wait or drop. Everything else that
+    these links carry waits too, so take batches in time, and do not await a reply while the
+    queue is full. Rows of puts in the same session and of datagrams cannot wait: they are dropped
+    and counted. Needs the extra ``fast``: raises ImportError without it.
     """
     return Columnar(
         callback,
@@ -76,7 +85,7 @@ def columnar(
 class Columnar(FifoChannel[Any]):
     """What `columnar` gives. Its items are record batches."""
 
-    __slots__ = ("callback", "columns", "interval", "rows")
+    __slots__ = ("backlog", "callback", "columns", "interval", "rows", "waits")
 
     def __init__(
         self,
@@ -86,9 +95,14 @@ class Columnar(FifoChannel[Any]):
         interval: float = INTERVAL,
         columns: Iterable[str] | None = None,
         capacity: int = CAPACITY,
-        overflow: Overflow = "drop_newest",
+        overflow: Overflow | Literal["wait"] = "drop_newest",
+        backlog: Backlog | None = None,
     ) -> None:
-        super().__init__(capacity, overflow)
+        """``backlog`` is that of a direct ``callback`` which puts batches into a queue."""
+        self.waits = overflow == "wait"
+        drops: Overflow = "drop_newest" if overflow == "wait" else overflow
+        super().__init__(capacity, drops)
+        self.backlog = backlog
         if not 1 <= rows <= ROWS_MAX:
             raise ValueError(f"a batch has 1 to {ROWS_MAX} rows, not {rows}")
         if not interval > 0:
@@ -99,7 +113,7 @@ class Columnar(FifoChannel[Any]):
         self.rows = rows
         self.interval = interval
         if callback is not None and not isinstance(callback, Callback):
-            callback = Callback(callback, capacity=capacity, overflow=overflow)
+            callback = Callback(callback, capacity=capacity, overflow=drops)
         self.callback: Callback[Any] | None = callback
 
     @staticmethod
@@ -114,7 +128,7 @@ class Columnar(FifoChannel[Any]):
             interval=self.interval,
             columns=self.columns,
             capacity=self.capacity,
-            overflow=self.overflow,
+            overflow="wait" if self.waits else self.overflow,
         )
 
     def open(self, on_drop: Callable[[Any], None] | None = None) -> Channel[Any]:
@@ -126,9 +140,8 @@ class Columnar(FifoChannel[Any]):
             if on_drop is not None:
                 on_drop(batch)
 
-        channel = Channel(
-            self.capacity, self.overflow, on_drop=lost, size=_size, max_bytes=MAX_BYTES
-        )
+        kind: type[Channel[Any]] = _WaitingChannel if self.waits else Channel
+        channel = kind(self.capacity, self.overflow, on_drop=lost, size=_size, max_bytes=MAX_BYTES)
         return channel
 
     def opened(self, on_drop: Callable[[Any], None] | None = None) -> OpenedRows:
@@ -136,9 +149,20 @@ class Columnar(FifoChannel[Any]):
         callback = self.callback
         if callback is not None and not callback.indirect:
             direct: Opened[Any] = open_handler(callback)
-            return OpenedRows(direct.sink, None, None, handler=self)
+            return OpenedRows(direct.sink, None, None, handler=self, backlog=self.backlog)
         channel = self.open(on_drop)
-        return OpenedRows(channel, None if callback else channel, channel, callback, handler=self)
+        opened = OpenedRows(channel, None if callback else channel, channel, callback, handler=self)
+        if isinstance(channel, _WaitingChannel):
+
+            def refuse(rows: int) -> None:
+                channel.dropped += rows
+                if on_drop is not None:
+                    on_drop(None)
+
+            # A reader, unlike a disk, may take nothing for minutes: no portions are admitted.
+            capacity = channel.capacity
+            opened.backlog = channel.backlog = Backlog(channel.level, capacity, capacity, refuse)
+        return opened
 
     def __repr__(self) -> str:
         return f"Columnar(rows={self.rows}, interval={self.interval}, columns={self.columns})"
@@ -149,6 +173,36 @@ class OpenedRows(Opened[Any]):
     """A handler of record batches at work."""
 
     handler: Columnar = field(kw_only=True)
+    backlog: Backlog | None = field(default=None, kw_only=True)
+
+
+class _WaitingChannel(Channel[Any]):
+    """A channel that takes every batch: its backlog pauses the links that bring them."""
+
+    __slots__ = ("backlog",)
+
+    def __init__(self, capacity: int, overflow: Overflow = "drop_newest", **more: Any) -> None:
+        super().__init__(capacity, overflow, **more)
+        self.backlog: Backlog | None = None
+
+    def level(self) -> int:
+        """Batches that wait; more if it is their bytes that reach the bound."""
+        return max(len(self), self._bytes * self.capacity // self.max_bytes)
+
+    def _has_room(self, _item: Any) -> bool:
+        return True
+
+    def _popleft(self) -> Any:
+        item = super()._popleft()
+        if self.backlog is not None:
+            self.backlog.drained()
+        return item
+
+    def drain(self) -> list[Any]:
+        items = super().drain()
+        if self.backlog is not None:
+            self.backlog.drained()
+        return items
 
 
 def _size(batch: Any) -> int:
@@ -159,8 +213,13 @@ def _size(batch: Any) -> int:
 class RowSink:
     """Collects what a subscriber gets, and puts batches of it."""
 
-    def __init__(self, core: Core, handler: Columnar, put: Callable[[Any], bool]) -> None:
+    def __init__(
+        self, core: Core, eid: int, opened: OpenedRows, put: Callable[[Any], bool]
+    ) -> None:
+        handler = opened.handler
         self._core = core
+        self._eid = eid
+        self._backlog = opened.backlog
         self._inward = None if core.namespace.prefix is None else core.namespace.inward
         self._put = put
         self._interval = handler.interval
@@ -168,6 +227,16 @@ class RowSink:
         self._loop = asyncio.get_running_loop()
         self._since = 0.0
         self._timer: asyncio.TimerHandle | None = None
+        if self._backlog is not None:
+            self._backlog.watch(self._receive)
+        self._receive(careful=self._backlog is not None and self._backlog.careful)
+
+    def _receive(self, careful: bool) -> None:
+        """Choose the functions that take samples: those that run always look at no backlog."""
+        node, eid = self._core.node, self._eid
+        node.receivers[eid] = self._deliver_carefully if careful else self.deliver
+        if self.takes_rows:
+            node.row_receivers[eid] = self._rows_carefully if careful else self.rows
 
     @property
     def patient(self) -> bool:
@@ -209,6 +278,38 @@ class RowSink:
             at += n
             self._added()
 
+    def _deliver_carefully(self, output: Output) -> None:
+        """Take a sample while the backlog is full or nearly so; drop it if its link cannot wait."""
+        assert self._backlog is not None
+        if self._may_take(self._backlog):
+            self.deliver(output)
+            self._admitted(self._backlog)
+        else:
+            self._backlog.refuse(1)
+
+    def _rows_carefully(self, output: RowsReceived, subscriber: int) -> None:
+        """The same for many."""
+        assert self._backlog is not None
+        if self._may_take(self._backlog):
+            self.rows(output, subscriber)
+            self._admitted(self._backlog)
+        else:
+            self._backlog.refuse(output.rows(subscriber)[1])
+
+    def _may_take(self, backlog: Backlog) -> bool:
+        """Return whether the link that delivers can wait, or need not."""
+        if not self._core.node.holds:
+            # Room that was made in this turn of the loop has not been told yet.
+            backlog.look()
+        return self._core.node.holds or not backlog.careful
+
+    def _admitted(self, backlog: Backlog) -> None:
+        if not backlog.full and self._collected.size >= _PIECE:
+            # A portion is small: it is counted before the next read.
+            self._cut()
+        if backlog.check() and self._core.node.holds:
+            self._core.node.wait_for(backlog)
+
     def _added(self) -> None:
         if self._collected.full:
             self._cut()
@@ -221,8 +322,12 @@ class RowSink:
     def _cut(self) -> None:
         self._since = 0.0
         batch = self._collected.cut()
-        if batch is not None:
-            self._put(batch)
+        if batch is None:
+            return
+        self._put(batch)
+        backlog = self._backlog
+        if backlog is not None and backlog.check() and self._core.node.holds:
+            self._core.node.wait_for(backlog)
 
     def _due(self) -> None:
         """The timer runs on when a batch is full: most are, before it is due."""
@@ -237,6 +342,8 @@ class RowSink:
 
     def close(self) -> None:
         """Nothing more comes: give what there is."""
+        if self._backlog is not None:
+            self._backlog.unwatch(self._receive)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -64,12 +64,9 @@ class Subscriber(Entity, Receiving[Sample], Generic[H]):
         super().__init__(core, eid, key_expr)
         node, put = core.node, core.pump(opened)
         if isinstance(opened, OpenedRows):
-            self._rows = sink = RowSink(core, opened.handler, put)
-            node.receivers[eid] = sink.deliver
-            if sink.takes_rows:
-                node.row_receivers[eid] = sink.rows
-                if sink.patient:
-                    node.plane.patient.add(eid)
+            self._rows = sink = RowSink(core, eid, opened, put)
+            if sink.takes_rows and sink.patient:
+                node.plane.patient.add(eid)
         else:
             node.receivers[eid] = _deliver(core, put)
             if core.namespace.prefix is None:

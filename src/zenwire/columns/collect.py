@@ -100,7 +100,7 @@ class _Bytes:
     def buffers(self, rows: int) -> list[pa.Buffer]:
         # The next batch is as large as this one, mostly; and there must be room to the end.
         self._most, self._more = self.used + max(self._more, self.used // 8), 4096
-        return [self._offsets_buffer.slice(0, 4 * (rows + 1)), self._buffer.slice(0, self.used)]
+        return [_trimmed(self._offsets_buffer, 4 * (rows + 1)), _trimmed(self._buffer, self.used)]
 
 
 class _Column(NamedTuple):
@@ -176,6 +176,11 @@ class Collector:
         if len(self) >= self.limit or self._single_bytes >= BYTES_MAX:
             return True
         return self._count > 0 and any(one.used >= BYTES_MAX for one in self._bytes)
+
+    @property
+    def size(self) -> int:
+        """Bytes of payloads, keys and the like so far."""
+        return self._single_bytes + (sum(one.used for one in self._bytes) if self._count else 0)
 
     # One by one.
 
@@ -361,7 +366,7 @@ class Collector:
             return pa.Array.from_buffers(field.type, n, [None, pa.py_buffer(bits)], null_count=0)
         if name == "time":
             assert begun is not None
-            return pa.Array.from_buffers(field.type, n, [None, begun[0].slice(0, 8 * n)])
+            return pa.Array.from_buffers(field.type, n, [None, _trimmed(begun[0], 8 * n)])
         assert column is not None
         if begun is None:
             return _nothing(field, n)
@@ -371,7 +376,7 @@ class Collector:
         if column.type is None:
             buffers = self._spans[name].buffers(n)
         else:
-            buffers = [begun[0].slice(0, n * np.dtype(column.type).itemsize)]
+            buffers = [_trimmed(begun[0], n * np.dtype(column.type).itemsize)]
         return pa.Array.from_buffers(field.type, n, [validity, *buffers], null_count=nulls)
 
     def _validity(self, column: _Column, n: int) -> tuple[pa.Buffer, int]:
@@ -384,6 +389,13 @@ class Collector:
         bits = pa.allocate_buffer(n + 7 >> 3)
         zeros = kernels.bitmap(self._present, column.bit, n, np.frombuffer(bits, np.uint8))
         return bits, zeros
+
+
+def _trimmed(buffer: pa.Buffer, size: int) -> pa.Buffer:
+    """The first ``size`` bytes. A copy if most of the buffer is unused: batches may wait long."""
+    if 2 * size >= buffer.size:
+        return buffer.slice(0, size)
+    return pa.py_buffer(buffer.slice(0, size).to_pybytes())
 
 
 def _extent(table: Int32, rows: Int32, first: int, count: int) -> int:

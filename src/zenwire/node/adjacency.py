@@ -268,8 +268,9 @@ class Adjacency:
                 self._closed(carrier, event)
             elif isinstance(event, Writable) and neighbour is not None:
                 neighbour.retry()
-        pressure = self._node.settle(go_on=not carrier.reading)
-        if pressure:
+        holds = carrier.link.facts.reliable
+        pressure = self._node.settle(go_on=not carrier.reading, holds=holds)
+        if pressure or self._node.full:
             self._hold(carrier, pressure)
         if self._introducing:
             self._introduce()
@@ -282,8 +283,8 @@ class Adjacency:
         if neighbour is not None:
             node = self._node
             node.hear(neighbour.face, messages, reliable, now)
-            pressure = node.settle(go_on=False)
-            if pressure:
+            pressure = node.settle(go_on=False, holds=carrier.link.facts.reliable)
+            if pressure or node.full:
                 self._hold(carrier, pressure)
 
     def _hold(self, carrier: Carrier, pressure: list[Waiting]) -> None:
@@ -291,6 +292,10 @@ class Adjacency:
         # sides would wait for each other.
         own = self._neighbour(carrier)
         carrier.hold(waiting for waiting in pressure if waiting.queue is not own)
+        full = self._node.full
+        if full:
+            self._node.full = []
+            carrier.hold(full)
 
     def _introduce(self) -> None:
         for face, event in list(self._introducing.items()):

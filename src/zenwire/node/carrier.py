@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from zenwire.links import Link, LinkError
-    from zenwire.node.neighbour import Waiting
+    from zenwire.node.neighbour import Pressure
     from zenwire.node.plane import Plane
     from zenwire.node.turns import Turns
     from zenwire.transport import Bursts
@@ -271,8 +271,8 @@ class Carrier(Writing):
 
     # Reading less.
 
-    def hold(self, waiting: Iterable[Waiting]) -> None:
-        """Read no more until these messages, which came of what was read, have found room."""
+    def hold(self, waiting: Iterable[Pressure]) -> None:
+        """Read no more until there is room for these, which came of what was read."""
         for one in waiting:
             self._held += 1
             one.done.add_done_callback(self._release)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from zenwire.transport import Result, Session
     from zenwire.wire.network import NetworkMessage
 
-__all__ = ["WAITING_MAX", "Neighbour", "Queue", "Waiting"]
+__all__ = ["WAITING_MAX", "Neighbour", "Pressure", "Queue", "Waiting"]
 
 _log = logging.getLogger("zenwire.node")
 
@@ -32,6 +32,13 @@ Twice as many as another may have declarations: it is told of all of them at onc
 
 _PATIENCE: Final = 0.05
 """Seconds that whoever writes past the queues waits for a link, at most."""
+
+
+class Pressure(Protocol):
+    """A queue without room: the link that feeds it is read no further until ``done``."""
+
+    @property
+    def done(self) -> asyncio.Future[None]: ...
 
 
 class Waiting:

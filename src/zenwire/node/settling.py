@@ -30,6 +30,7 @@ from zenwire.wire.values import CloseReason
 
 if TYPE_CHECKING:
     from zenwire.node.adjacency import Adjacency
+    from zenwire.node.backlog import Backlog
     from zenwire.node.group import Group
     from zenwire.node.neighbour import Neighbour, Queue, Waiting
     from zenwire.routing import Face, Tables
@@ -61,6 +62,10 @@ class Settling(ABC):
         """Programs are being told what routing has for them."""
         self.afterwards: deque[Callable[[], None]] = deque()
         """What is to be called when they have been told."""
+        self.holds = False
+        """The events being delivered came by a link that can be paused."""
+        self.full: list[Backlog] = []
+        """Those that lack room for what that link brought; its reader takes them."""
         self._settling = False
         self._pressure: list[Waiting] = []
         self._timer: asyncio.TimerHandle | None = None
@@ -90,8 +95,11 @@ class Settling(ABC):
         """The events of routing, and RowsReceived among them."""
         return self.tables.state.events
 
-    def settle(self, *, go_on: bool = True) -> list[Waiting]:
+    def settle(self, *, go_on: bool = True, holds: bool = False) -> list[Waiting]:
         """Carry out what routing wants. Gives the messages that found no room at once.
+
+        With ``holds`` the caller pauses its link for these and for ``full``. Otherwise receivers
+        without room drop.
 
         Messages go out before programs are told of anything, so that what programs do then has
         an outcome of its own. Without ``go_on`` it is for the caller to let those go on who have
@@ -106,7 +114,7 @@ class Settling(ABC):
         if self._pressure:
             pressure, self._pressure = self._pressure, pressure
         if untold and not self.telling:
-            self.telling = True
+            self.telling, self.holds = True, holds
             try:
                 while untold:
                     self._tell(untold.popleft())
@@ -116,7 +124,7 @@ class Settling(ABC):
                             pressure += self._pressure
                             self._pressure = []
             finally:
-                self.telling = False
+                self.telling = self.holds = False
                 if untold:
                     self._keep_untold()
         if go_on and self.afterwards and not self.telling:
@@ -124,6 +132,11 @@ class Settling(ABC):
         if state.sooner < self._timer_at:
             self._arm(state.sooner)
         return pressure
+
+    def wait_for(self, backlog: Backlog) -> None:
+        """Pause the link whose events are being delivered; only while ``holds`` is set."""
+        if backlog not in self.full:
+            self.full.append(backlog)
 
     def go_on(self) -> None:
         """Call those who wait until all has been told."""
