@@ -71,6 +71,7 @@ def eventually(true: Callable[[], Any]) -> Any:
         (LIVE | {"connect": "nowhere"}, "nowhere"),
         (LIVE | {"keepBytes": "much"}, "500M"),
         (LIVE | {"keepAge": "long"}, "7d"),
+        (LIVE | {"whenFull": "burst"}, "WAIT, DROP"),
         (LIVE | {"zenoh.scouting/multicst/enabled": "false"}, "did you mean 'multicast'"),
         (LIVE | {"zenoh.mode": "servant"}, "mode"),
         (LIVE | {"keyexp": "a"}, "did you mean keyexpr"),
@@ -114,6 +115,10 @@ def test_options_that_are_taken() -> None:
     assert (order.include, order.exclude) == (("a/**", "b/*"), ("a/x",))
     assert order.liveliness == ("alive/*",)
     assert (order.keep_bytes, order.keep_age) == (5 * 10**9, 7200)
+    assert order.overflow == "accept"
+    drop = Options.of(CaseInsensitiveDict(said | {"whenFull": "drop"})).live
+    assert drop is not None
+    assert drop.order(patient=False).overflow == "lose"
     config = json.loads(order.config)
     assert config["mode"] == "client"
     assert config["transport"]["link"]["tx"]["lease"] == 5000

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from zenwire.cli.diagnostics import unattended
 from zenwire.cli.escaping import json_text
-from zenwire.cli.options import count, seconds, session_options
+from zenwire.cli.options import count, full_option, seconds, session_options
 from zenwire.cli.running import LOST, OK, Wrong, note, run_command, say, session_of
 
 if TYPE_CHECKING:
@@ -104,6 +104,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     live.add_argument(
         "--liveliness", action="append", default=[], metavar="KEYEXPR", help="tokens to record"
     )
+    full_option(live)
     spark = parser.add_argument_group("Spark")
     spark.add_argument(
         "--master",
@@ -184,12 +185,13 @@ async def _recording(args: argparse.Namespace) -> AsyncIterator[Recorder | None]
         return
     from zenwire.node.plane import load  # noqa: PLC0415 - slow to load
     from zenwire.record import Recorder  # noqa: PLC0415
-    from zenwire.spool import Writer  # noqa: PLC0415
+    from zenwire.spool import Settings, Writer  # noqa: PLC0415
 
     (spool,) = args.spool
     # Before there is a session, which would stand still meanwhile.
     await asyncio.to_thread(load)
-    sink = Writer.open(spool, program="zenwire ingest")
+    settings = Settings(overflow="accept" if args.when_full == "wait" else "lose")
+    sink = Writer.open(spool, settings, program="zenwire ingest")
     try:
         async with session_of(args) as session:
             recorder = Recorder(

@@ -15,6 +15,7 @@ __all__ = [
     "Quality",
     "config_of",
     "count",
+    "full_option",
     "key_options",
     "qos_of",
     "qos_options",
@@ -91,6 +92,17 @@ def session_options(parser: argparse.ArgumentParser, mode: str = "peer") -> None
         "-v", "--verbose", action="count", default=0, help="say more on stderr; twice says most"
     )
     group.add_argument("-q", "--quiet", action="store_true", help="say only what is wrong")
+
+
+def full_option(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """Add ``--when-full`` of commands that record."""
+    parser.add_argument(
+        "--when-full",
+        choices=["wait", "drop"],
+        default="wait",
+        help="when the disk is slower than the network: stop reading the links that bring rows, so "
+        "that their senders wait or drop (wait, the default), or drop rows here and count them (drop)",
+    )
 
 
 def config_of(args: argparse.Namespace) -> Config:

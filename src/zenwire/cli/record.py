@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from zenwire.cli.diagnostics import unattended
 from zenwire.cli.escaping import escape, json_text
-from zenwire.cli.options import key_options, seconds, session_options
+from zenwire.cli.options import full_option, key_options, seconds, session_options
 from zenwire.cli.running import FAILED, LOST, OK, note, run_command, say, session_of
 
 if TYPE_CHECKING:
@@ -92,6 +92,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="let the two options above remove what a registered reader has not read yet",
     )
+    full_option(parser)
     parser.add_argument(
         "--json", action="store_true", help="the status every second as a line of JSON on stdout"
     )
@@ -176,7 +177,11 @@ def _sink(args: argparse.Namespace) -> Writer | McapSink:
     from zenwire.spool import Retention, Settings, Writer  # noqa: PLC0415 - slow to load
 
     retention = Retention(args.keep_age, args.keep_bytes, unread=args.drop_unread)
-    settings = Settings(sync_interval=args.sync_interval, retention=retention)
+    settings = Settings(
+        sync_interval=args.sync_interval,
+        overflow="accept" if args.when_full == "wait" else "lose",
+        retention=retention,
+    )
     if args.segment_bytes is not None:
         settings = replace(settings, segment_bytes=args.segment_bytes)
     return Writer.open(args.to, settings, program="zenwire record")

@@ -27,7 +27,7 @@ from zenwire.spool.sources import MODULUS
 from zenwire.wire.encoding import ENCODINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from zenwire.spool import Numbers
 
@@ -75,6 +75,16 @@ class McapSink:
         self._flushed = time.monotonic()
         self._broken = ""
         self._closed = False
+        self.on_room: Callable[[], None] | None = None
+
+    @property
+    def queued_bytes(self) -> int:
+        """Nothing: ``append`` writes."""
+        return 0
+
+    @property
+    def queue_limit(self) -> int | None:
+        return None
 
     @property
     def next_offset(self) -> int:

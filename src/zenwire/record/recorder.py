@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from zenwire.api.columnar import Columnar
 from zenwire.api.handlers import Callback
 from zenwire.errors import ZError
+from zenwire.node.backlog import Backlog
 from zenwire.record.chosen import Chosen, choose
 from zenwire.record.history import TIMEOUT, History, pull
 from zenwire.record.hole import Hole
 from zenwire.record.known import Known, Missing, times_of
 from zenwire.spool import Spool, SpoolError
+from zenwire.spool.files import Local, place_of
 from zenwire.wire.values import WhatAmI
 
 if TYPE_CHECKING:
@@ -42,6 +44,11 @@ _SETTLE: Final = 0.3
 """Seconds after a history: what it has may come once more, by itself, and is told by the spool."""
 _ROUNDS: Final = 5
 """Histories of one hole, if somebody comes during each of them, before what is missing is told."""
+_SOFT: Final = 4
+"""Links wait once this fraction of the queue, a quarter, is used; the rest is for slow disks."""
+_STALLED: Final = 10.0
+"""Seconds without progress of the disk after which the log says that links wait."""
+_CANNOT_WAIT: Final = "the queue was full, and their source cannot be made to wait"
 _TELL: Final = 2048
 """Losses at once; a spool puts those together that wait in larger numbers."""
 
@@ -60,10 +67,18 @@ class Status(NamedTuple):
     """Rows that came as history."""
     neighbours: int
     trouble: str
+    paused: float
+    """Seconds in which links had to wait for the sink."""
 
 
 def _incomparable(error: SpoolError) -> None:
     _log.warning("some of what was recorded cannot be compared with histories: %s", error)
+
+
+def _unmapped(spool: str | Path) -> Spool:
+    """A spool to read once. Mapped files of gigabytes would count as memory of the recorder."""
+    place = place_of(spool)
+    return Spool.open(Local(place.root, mapped=False) if isinstance(place, Local) else place)
 
 
 class Recorder:
@@ -106,6 +121,10 @@ class Recorder:
         """Set when everybody who is there was asked for what was missed."""
         self._tasks: list[asyncio.Task[None]] = []
         self._declared: list[Any] = []
+        self._backlog: Backlog | None = None
+        """Pauses links while the sink has no room; None for a sink that drops."""
+        self._progress = 0
+        self._stalled = 0.0
         self.failed: ZError | None = None
         """Why nothing can be written any more."""
         self.over = asyncio.Event()
@@ -128,12 +147,18 @@ class Recorder:
             self._recovered,
             len(self._session.info.transports()),
             counts.trouble,
+            0.0 if self._backlog is None else self._backlog.paused,
         )
 
     # The beginning and the end.
 
     async def __aenter__(self) -> Self:
         self._lost_frames = self._missing_frames()
+        sink, limit = self._sink, self._sink.queue_limit
+        if limit is not None:
+            soft = max(limit // _SOFT, 1)
+            self._backlog = Backlog(lambda: sink.queued_bytes, soft, limit, self._refuse)
+            sink.on_room = self._backlog.drained
         if self._spool is not None:
             settled = self._sink.settled
             self._hole = await asyncio.to_thread(Hole, self._spool, settled)
@@ -167,6 +192,7 @@ class Recorder:
         for declared in self._declared:
             # What was collected so far goes to the sink with it.
             await declared.undeclare()
+        self._sink.on_room = None
         if self.failed is None:
             self._count_frames()
 
@@ -174,7 +200,11 @@ class Recorder:
         def take(samples: pa.RecordBatch) -> None:
             self._take(chosen.keep(samples))
 
-        return Columnar(Callback(take, indirect=False), rows=_ROWS, interval=_INTERVAL)
+        callback = Callback(take, indirect=False)
+        return Columnar(callback, rows=_ROWS, interval=_INTERVAL, backlog=self._backlog)
+
+    def _refuse(self, rows: int) -> None:
+        self._lose("overflow", _CANNOT_WAIT, count=rows)
 
     def _take(self, samples: pa.RecordBatch) -> None:
         if self.failed is not None or not samples.num_rows:
@@ -257,6 +287,8 @@ class Recorder:
         for chosen, history in zip(self._chosen, histories, strict=True):
             for batch in history.batches:
                 self._recover(await asyncio.to_thread(known.fresh, chosen.keep(batch)))
+                if self._backlog is not None and self._backlog.check():
+                    await asyncio.shield(self._backlog.done)
             if history.lost:
                 self._lose("overflow", "a history was too large", count=history.lost)
         if again:
@@ -281,13 +313,13 @@ class Recorder:
         """In a thread. Raises SpoolError."""
         assert self._spool is not None
         times = times_of(batch for history in histories for batch in history.batches)
-        return Known.read(Spool.open(self._spool), mark, _incomparable, times)
+        return Known.read(_unmapped(self._spool), mark, _incomparable, times)
 
     def _missing(self, known: Known, mark: int, end: int) -> list[Missing]:
         """In a thread, of the rows before ``end``. Raises SpoolError."""
         assert self._spool is not None
         self._sink.flush()
-        known.read_on(Spool.open(self._spool), mark, end, _incomparable)
+        known.read_on(_unmapped(self._spool), mark, end, _incomparable)
         return known.missing()
 
     def _recover(self, samples: pa.RecordBatch) -> None:
@@ -305,6 +337,22 @@ class Recorder:
         while True:
             await asyncio.sleep(_WATCH)
             self._count_frames()
+            self._tell_stalled()
+
+    def _tell_stalled(self) -> None:
+        """Log once that links wait for a disk that takes nothing."""
+        counts, before = self._sink.counts(), self._stalled
+        if self._backlog is None or not self._backlog.careful or counts.synced > self._progress:
+            self._progress, self._stalled = counts.synced, 0.0
+            return
+        self._stalled += _WATCH
+        if before < _STALLED <= self._stalled:
+            _log.warning(
+                "nothing has been written for %.0f s%s: the links that bring rows are paused, so that "
+                "senders wait, drop, or close their sessions",
+                self._stalled,
+                f" ({counts.trouble})" if counts.trouble else "",
+            )
 
     def _missing_frames(self) -> int:
         stats = self._session.info.stats()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     import pyarrow as pa
 
@@ -16,6 +16,17 @@ __all__ = ["Sink"]
 
 class Sink(Protocol):
     """Takes samples, and what is known to be lost. Any thread may call; none of it waits."""
+
+    on_room: Callable[[], None] | None
+    """Called, in any thread, when ``queued_bytes`` has become smaller."""
+
+    @property
+    def queued_bytes(self) -> int:
+        """Bytes that wait to be written."""
+
+    @property
+    def queue_limit(self) -> int | None:
+        """Bytes at which links are to wait; None for a sink that drops or has no queue."""
 
     @property
     def next_offset(self) -> int:

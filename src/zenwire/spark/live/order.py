@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 __all__ = ["FAILED", "FILLED", "PATIENCE", "RECORDING", "Order"]
 
@@ -31,6 +31,8 @@ class Order:
     keep_age: float | None = None
     keep_bytes: int | None = None
     patience: float = PATIENCE
+    overflow: Literal["lose", "accept"] = "accept"
+    """``accept``: links wait while the disk is too slow; ``lose``: rows are dropped and counted."""
 
     def line(self) -> bytes:
         return json.dumps(dataclasses.asdict(self)).encode() + b"\n"

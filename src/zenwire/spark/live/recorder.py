@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from zenwire.spark.live.order import PATIENCE, Order
-from zenwire.spark.live.said import amount, flag, keys, parts, span
+from zenwire.spark.live.said import amount, flag, keys, parts, span, word
 from zenwire.spark.live.session import SESSION_OPTIONS, SessionOptions
 
 __all__ = ["LIVE_OPTIONS", "LiveOptions", "is_live"]
@@ -26,9 +26,11 @@ LIVE_OPTIONS: Final = (
     "keepBytes",
     "liveliness",
     "sourceId",
+    "whenFull",
 )
 _SOURCE: Final = "live"
 _NAME: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
+_WHEN_FULL: Final = {"WAIT": "accept", "DROP": "lose"}
 _KEEP: Final = 1 << 30
 """Bytes of rows that were read that stay, where nothing is said."""
 
@@ -51,6 +53,7 @@ class LiveOptions:
     history: bool
     keep_age: float | None
     keep_bytes: int | None
+    overflow: Literal["lose", "accept"]
 
     @classmethod
     def of(cls, said: Mapping[str, str]) -> LiveOptions:
@@ -80,6 +83,7 @@ class LiveOptions:
             flag(said, "history", default=True),
             span(said, "keepAge"),
             amount(said, "keepBytes") or (None if "keepAge" in said else _KEEP),
+            word(said, "whenFull", _WHEN_FULL, "accept"),
         )
 
     def order(self, *, patient: bool) -> Order:
@@ -95,6 +99,7 @@ class LiveOptions:
             self.keep_age,
             self.keep_bytes,
             PATIENCE,
+            self.overflow,
         )
 
 

@@ -118,7 +118,8 @@ def _wait_for_end(loop: asyncio.AbstractEventLoop, over: asyncio.Event) -> None:
 
 async def _opened(order: Order) -> Writer:
     """The spool, as soon as who had it has let go. Raises SpoolError, SpoolLocked in the end."""
-    settings = Settings(retention=Retention(order.keep_age, order.keep_bytes))
+    retention = Retention(order.keep_age, order.keep_bytes)
+    settings = Settings(overflow=order.overflow, retention=retention)
     until = time.monotonic() + order.patience
     while True:
         try:
