@@ -20,7 +20,8 @@ from zenwire.node import plane
 
 BLOCK = aio.CongestionControl.BLOCK
 ROWS, CAPACITY = 100, 4
-COUNT = 200_000
+COUNT = 60_000
+"""With 1000 bytes each, more than the buffers of a connection hold."""
 
 
 @pytest.fixture(params=["0", "all"], ids=["objects", "rows"], autouse=True)
@@ -35,7 +36,7 @@ def waiting(callback: Any = None, **more: Any) -> Any:
 
 async def put(session: aio.Session, count: int, key: str = "k/a") -> None:
     publisher = await session.declare_publisher(key, congestion_control=BLOCK)
-    rest = bytes(200)
+    rest = bytes(1000)
     for n in range(count):
         await publisher.put(n.to_bytes(4, "little") + rest)
 
