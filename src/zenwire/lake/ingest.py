@@ -15,122 +15,24 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
-import pyarrow as pa
-
-from zenwire.lake import key_stats, latest
-from zenwire.lake.address import Address
 from zenwire.lake.commit import Change
-from zenwire.lake.compact import chosen, compacted
-from zenwire.lake.derived import leaves_for, rewritten
+from zenwire.lake.compact import chosen
 from zenwire.lake.errors import LakeConflictError, LakeError
-from zenwire.lake.files import DataFile, read_file
+from zenwire.lake.files import DataFile
 from zenwire.lake.lake import Lake
 from zenwire.lake.payloads.messages import Definitions
-from zenwire.lake.schema import KEY_STATS, LATEST
-from zenwire.lake.write import Range, Written, read_partial, write_losses, write_range
+from zenwire.lake.tasks import ALL, DERIVED, Task
+from zenwire.lake.write import Range, Written, write_losses
 from zenwire.spool import Spool, SpoolError
 
-__all__ = ["DERIVED", "Ingest", "Progress", "Run", "Task", "run_task"]
+__all__ = ["Ingest", "Progress", "Run"]
 
 _log = logging.getLogger("zenwire.ingest")
 
-DERIVED: Final = ("key_stats", "latest")
-"""In the order of their commits: gaps of ``key_stats`` need ``latest`` as it was before."""
-ALL: Final = ("samples", *DERIVED)
-
 Run = Callable[[Sequence[str]], list[str]]
 """Runs tasks somewhere and gives their results, in any order. Both are JSON texts."""
-
-
-@dataclass(frozen=True)
-class Task:
-    """What every task of a job needs beside its own text. Goes to workers by pickle."""
-
-    address: Address
-    definitions: Definitions
-    floors: Mapping[str, int]
-    """By spool id: the first offset that ``samples`` does not have."""
-
-
-def run_task(task: Task, text: str) -> str:
-    """Run one task. Raises SpoolError, LakeError, OSError."""
-    given: dict[str, Any] = json.loads(text)
-    match given.pop("do"):
-        case "range":
-            return json.dumps(_range(task, given))
-        case "merge":
-            return json.dumps(_merge(task.address, **given))
-        case "compact":
-            return json.dumps(_compact(task.address, **given))
-        case other:
-            raise AssertionError(f"unknown task {other}")
-
-
-def _range(task: Task, given: dict[str, Any]) -> dict[str, Any]:
-    tables = given.pop("tables", ALL)
-    if "id" not in given:
-        given["id"] = Spool.open(given["path"]).id
-    part = Range(**given)
-    if "samples" in tables:
-        floor = min(task.floors.get(part.id, part.first), part.end)
-        part = Range(part.path, part.spool, part.id, max(part.first, floor), part.end)
-    return write_range(task.address, part, task.definitions, tables).to_json()
-
-
-def _merge(
-    address: Address,
-    table: str,
-    files: list[dict[str, Any]],
-    partials: dict[str, list[str]],
-    seen: list[str],
-) -> dict[str, Any]:
-    """Merge partial results into the files of a derived table."""
-    known = [DataFile.of_json(file) for file in files]
-    if table == "latest":
-        definition, merge = LATEST, latest.merged
-        rows = latest.merged([read_partial(address, path) for path in partials["newest"]])
-    else:
-        definition, merge = KEY_STATS, _summed
-        rows = key_stats.merged(
-            [],
-            [read_partial(address, path) for path in partials["counts"]],
-            [read_partial(address, path) for path in partials["segments"]],
-            _seen(address, seen),
-        )
-    add: list[DataFile] = []
-    remove: list[DataFile] = []
-    for leaf in leaves_for(definition, known, rows):
-        add += rewritten(address, definition, leaf, merge)
-        remove += [] if leaf.file is None else [leaf.file]
-    return {
-        "table": table,
-        "add": [file.to_json() for file in add],
-        "remove": [file.to_json() for file in remove],
-    }
-
-
-def _compact(address: Address, table: str, files: list[dict[str, Any]]) -> dict[str, Any]:
-    made = compacted(address, table, [DataFile.of_json(file) for file in files])
-    add = [file.to_json() for file in made]
-    return {"compacted": table, "add": add, "remove": files}
-
-
-def _summed(tables: list[pa.Table]) -> pa.Table:
-    return key_stats.merged(tables, [], [], _seen_of([]))
-
-
-def _seen(address: Address, paths: Iterable[str]) -> pa.Table:
-    """When each key was last received, of files of ``latest``."""
-    return _seen_of(
-        [read_file(address, "latest", path, ["key", "last_received_ns"]) for path in paths]
-    )
-
-
-def _seen_of(tables: list[pa.Table]) -> pa.Table:
-    schema = pa.schema([LATEST.schema.field(name) for name in ("key", "last_received_ns")])
-    return pa.concat_tables([schema.empty_table(), *tables])
 
 
 @dataclass
@@ -218,7 +120,7 @@ class Ingest:
                     "table": table,
                     "files": [file.to_json() for file in self.lake[table].files()],
                     "partials": partials,
-                    "seen": seen if table == "key_stats" else [],
+                    "seen_in": seen if table == "key_stats" else [],
                 }
             )
             for table in tables

@@ -18,10 +18,9 @@ from zenwire.lake import key_stats, latest
 from zenwire.lake.address import PARTIALS
 from zenwire.lake.commit import Change
 from zenwire.lake.compact import chosen, compacted
-from zenwire.lake.derived import leaves_for, rewritten
 from zenwire.lake.files import DataFile
 from zenwire.lake.lake import Lake
-from zenwire.lake.schema import KEY_STATS, LATEST
+from zenwire.lake.tasks import merge_rows, seen
 
 __all__ = ["Checked", "check", "compact", "expire", "info", "rebuild", "vacuum"]
 
@@ -185,12 +184,15 @@ def rebuild(lake: Lake, tell: Tell) -> None:
             )
         coded = rows.column("key").combine_chunks().dictionary_encode()
         codes, keys = np.asarray(coded.indices), coded.dictionary
-        seen = _seen(lake, made["latest"])
         counts, segments = key_stats.counted(rows, codes, keys)
-        windows = key_stats.merged([], [counts], [segments], seen)
-        newest = latest.newest(rows, codes, len(keys)).sort_by("key")
-        made["key_stats"] = _merged(lake, KEY_STATS, made["key_stats"], windows, _summed)
-        made["latest"] = _merged(lake, LATEST, made["latest"], newest, latest.merged)
+        before = seen(lake.address, [one.path for one in made["latest"]])
+        merged = {
+            "key_stats": key_stats.merged([], [counts], [segments], before),
+            "latest": latest.newest(rows, codes, len(keys)).sort_by("key"),
+        }
+        for name, some in merged.items():
+            add, remove = merge_rows(lake.address, name, made[name], some)
+            made[name] = [one for one in made[name] if one not in remove] + add
         tell(f"{number} of {len(samples)} files")
     offsets = _offsets(lake)
     for name, files in made.items():
@@ -207,36 +209,3 @@ def _offsets(lake: Lake) -> dict[str, int]:
                 if end is not None:
                     found[spool] = end
     return found
-
-
-def _seen(lake: Lake, files: list[DataFile]) -> pa.Table:
-    names = ["key", "last_received_ns"]
-    schema = pa.schema([LATEST.schema.field(name) for name in names])
-    tables = []
-    for file in files:
-        with lake.address.files.open_input_file(f"latest/{file.path}") as source:
-            tables.append(pq.read_table(source, columns=names))
-    return pa.concat_tables([schema.empty_table(), *tables])
-
-
-def _summed(tables: list[pa.Table]) -> pa.Table:
-    return key_stats.merged(tables, [], [], _seen_nothing())
-
-
-def _seen_nothing() -> pa.Table:
-    return pa.schema([LATEST.schema.field(n) for n in ("key", "last_received_ns")]).empty_table()
-
-
-def _merged(
-    lake: Lake,
-    definition: Any,
-    files: list[DataFile],
-    rows: pa.Table,
-    merge: Callable[[list[pa.Table]], pa.Table],
-) -> list[DataFile]:
-    left = list(files)
-    for leaf in leaves_for(definition, files, rows):
-        if leaf.file is not None:
-            left.remove(leaf.file)
-        left += rewritten(lake.address, definition, leaf, merge)
-    return left

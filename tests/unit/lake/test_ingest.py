@@ -14,9 +14,10 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from tests.unit.lake.traffic import samples
 from zenwire.lake.errors import LakeError
-from zenwire.lake.ingest import Ingest, run_task
+from zenwire.lake.ingest import Ingest
 from zenwire.lake.lake import Lake
 from zenwire.lake.payloads.messages import load
+from zenwire.lake.tasks import run_task
 from zenwire.spool import Spool, Writer
 
 DEFINITIONS = load()

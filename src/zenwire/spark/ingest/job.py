@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
-from zenwire.lake.ingest import Task, run_task
+from zenwire.lake.tasks import Task, run_task
 
 __all__ = ["run_batch", "run_tasks"]
 

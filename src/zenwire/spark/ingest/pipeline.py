@@ -131,6 +131,7 @@ class Pipeline:
         self._resumes: float | None = None
         """When the query begins again after a fault."""
         self._looks = 0.0
+        self._begins: dict[str, int] = {}
         self._fault: Exception | None = None
 
     def __enter__(self) -> Self:
@@ -177,7 +178,7 @@ class Pipeline:
         once, interval = self._how
         with self._lock:
             self._fault = None
-            begins = self._open.catch_up(self._run)
+            self._begins = self._open.catch_up(self._run)
         self._stack.close()
         checkpoint = self._stack.enter_context(
             tempfile.TemporaryDirectory(prefix="zenwire-ingest-", ignore_cleanup_errors=True)
@@ -185,7 +186,7 @@ class Pipeline:
         self._spark.dataSource.register(IngestSource)
         written = (
             self._spark.readStream.format(IngestSource.name())
-            .options(**self._source_options(begins))
+            .options(**self._source_options(self._begins))
             .load()
             .writeStream.queryName("zenwire ingest")
             .option("checkpointLocation", Path(checkpoint).as_uri())
@@ -317,7 +318,7 @@ class Pipeline:
         done, (rows, losses) = self._open.progress, self._before
         progress = self._last_progress()
         seconds = progress.get("batchDuration", 0) / 1e3
-        taken = sum(map(_taken, progress.get("sources", ())))
+        taken = sum(_taken(source, self._begins) for source in progress.get("sources", ()))
         lag, newest = self._lag()
         behind = time.time() - newest / 1e9 if newest and lag else 0.0
         return Status(
@@ -358,12 +359,14 @@ def _cores(spark: SparkSession) -> int:
         return 8
 
 
-def _taken(source: dict[str, Any]) -> int:
-    """Rows between the offsets of a micro-batch. Spark itself counts ranges."""
-    ends, begins = source.get("endOffset") or {}, source.get("startOffset") or {}
-    return sum(
-        at[PARTITION] - begins.get(name, {PARTITION: 0})[PARTITION] for name, at in ends.items()
-    )
+def _taken(source: dict[str, Any], begins: Mapping[str, int]) -> int:
+    """Rows between the offsets of a micro-batch. Spark itself counts ranges.
+
+    The first micro-batch has no start: it goes from ``begins`` on.
+    """
+    ends, starts = source.get("endOffset") or {}, source.get("startOffset") or {}
+    first = {name: at[PARTITION] for name, at in starts.items()}
+    return sum(at[PARTITION] - first.get(name, begins.get(name, 0)) for name, at in ends.items())
 
 
 def _one_line(error: Exception) -> str:

@@ -95,13 +95,8 @@ def sample_rows(
     batch: pa.RecordBatch,
     columns: Sequence[str],
     keep: pa.Array | None,
-    *,
-    words: bool = False,
 ) -> pa.RecordBatch:
-    """Rows of SAMPLES, of which ``keep`` says which are wanted; their first offset is ``first``.
-
-    With ``words``, columns of few values are dictionaries, which cost a tenth.
-    """
+    """Rows of SAMPLES, of which ``keep`` says which are wanted; their first offset is ``first``."""
     offsets = pa.array(np.arange(first, first + batch.num_rows))
     if keep is not None:
         batch, offsets = batch.filter(keep), offsets.filter(keep)
@@ -114,8 +109,6 @@ def sample_rows(
         else:
             array = _MADE[name](batch) if name in _MADE else batch.column(name)
         arrays.append(array)
-    if words:
-        return pa.record_batch(arrays, names=list(columns))
     return pa.record_batch(
         [plain(array) for array in arrays],
         schema=pa.schema([_SCHEMA.field(name) for name in columns]),

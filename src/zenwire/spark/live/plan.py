@@ -132,11 +132,8 @@ def cut(batches: Sequence[tuple[int, int, int]], target: int) -> Iterator[tuple[
         yield begin, end
 
 
-def rows_of(part: Range, options: Options, *, words: bool = False) -> Iterator[pa.RecordBatch]:
-    """What a task gives; ``words`` as `sample_rows` has it.
-
-    Raises SpoolError unless losses are allowed.
-    """
+def rows_of(part: Range, options: Options) -> Iterator[pa.RecordBatch]:
+    """Rows of a partition. Raises SpoolError unless losses are allowed."""
     if options.table == "ranges":
         yield range_row(part.path, part.spool, part.first, part.end)
         return
@@ -149,7 +146,7 @@ def rows_of(part: Range, options: Options, *, words: bool = False) -> Iterator[p
             yield loss_rows(part.spool, first, batch)
             continue
         keep = keys(batch.column("key"))
-        made = sample_rows(part.spool, first, batch, options.columns, keep, words=words)
+        made = sample_rows(part.spool, first, batch, options.columns, keep)
         if made.num_rows:
             yield made
 
