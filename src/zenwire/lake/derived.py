@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Final
 
 import pyarrow as pa
@@ -33,7 +34,9 @@ class Leaf:
     rows: pa.Table
 
 
-def leaves_for(table: Table, files: Sequence[DataFile], rows: pa.Table) -> list[Leaf]:
+def leaves_for(
+    address: Address, table: Table, files: Sequence[DataFile], rows: pa.Table
+) -> list[Leaf]:
     """Distribute sorted rows among the files of the table.
 
     The first sort column decides. Rows between two files go to the later one.
@@ -43,8 +46,8 @@ def leaves_for(table: Table, files: Sequence[DataFile], rows: pa.Table) -> list[
     if not files:
         return [Leaf(None, rows)]
     name = table.order_by[0]
-    ordered = sorted(files, key=lambda file: file.high[name])
-    highs = [file.high[name] for file in ordered]
+    bounded = sorted(((_high(address, table, file), file) for file in files), key=itemgetter(0))
+    highs, ordered = [high for high, _ in bounded], [file for _, file in bounded]
     column = _comparable(rows.column(name))
     leaves: list[Leaf] = []
     begin = 0
@@ -60,6 +63,17 @@ def leaves_for(table: Table, files: Sequence[DataFile], rows: pa.Table) -> list[
         leaves.append(Leaf(file, rows.slice(begin, end - begin)))
         begin = end
     return _joined(leaves)
+
+
+def _high(address: Address, table: Table, file: DataFile) -> Any:
+    """Greatest sort key of a file. Read from the file if its commit does not have it.
+
+    Parquet keeps no statistics of keys above 4 KiB.
+    """
+    name = table.order_by[0]
+    if name in file.high:
+        return file.high[name]
+    return _comparable(read_file(address, table.name, file.path, [name]).column(name))[-1]
 
 
 def _joined(leaves: list[Leaf]) -> list[Leaf]:

@@ -38,6 +38,7 @@ __all__ = ["IcebergFormat"]
 
 _NAMESPACE: Final = "zenwire"
 _OFFSET: Final = "zenwire.offset."
+_METRICS: Final = "write.metadata.metrics.column.key"
 _BOUNDED: Final = (LongType, StringType, TimestamptzType)
 
 
@@ -73,7 +74,8 @@ class IcebergFormat:
             with change.update_schema() as columns:
                 columns.union_by_name(self._schema)
             mapping = change.table_metadata.schema().name_mapping.model_dump_json()
-            change.set_properties({TableProperties.DEFAULT_NAME_MAPPING: mapping})
+            # Whole bounds: derived tables find the file of a key by them.
+            change.set_properties({TableProperties.DEFAULT_NAME_MAPPING: mapping, _METRICS: "full"})
         return table.refresh()
 
     def _read_entries(self) -> dict[str, Entry]:

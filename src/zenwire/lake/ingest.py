@@ -170,16 +170,18 @@ class Ingest:
         self.progress.faults += sum(one.faults for one in written)
         self.progress.bytes += sum(file.size for file in files)
 
-    def _commit_merges(self, merged: Mapping[str, dict[str, Any]]) -> None:
+    def _commit_merges(
+        self, merged: Mapping[str, dict[str, Any]], tables: Sequence[str] = DERIVED
+    ) -> None:
         ends: dict[str, int] = {}
         for one in self._pending:
             ends[one.id] = max(ends.get(one.id, 0), one.end)
-        for table in DERIVED:
-            result = merged.get(table)
-            if result is None:
-                continue
+        for table in tables:
+            # A range whose rows are gone from the spool has no result, but an end.
+            result = merged.get(table, {})
             add, remove = (
-                [DataFile.of_json(file) for file in result[what]] for what in ("add", "remove")
+                [DataFile.of_json(file) for file in result.get(what, ())]
+                for what in ("add", "remove")
             )
             self.lake[table].commit(Change(add, remove, ends))
         self._forget_partials()
@@ -215,9 +217,8 @@ class Ingest:
     def flush(self, run: Run, tables: Sequence[str] = DERIVED) -> None:
         """Merge what is pending now, in a job of its own."""
         tasks = self.merges(tables)
-        if tasks:
-            results = [json.loads(text) for text in run(tasks)]
-            self._commit_merges({result["table"]: result for result in results})
+        results = [json.loads(text) for text in run(tasks)] if tasks else []
+        self._commit_merges({result["table"]: result for result in results}, tables)
         self._pending = []
 
     def _acknowledge(self) -> None:

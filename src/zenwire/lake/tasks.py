@@ -97,7 +97,7 @@ def merge_rows(
     definition, merge = _MERGED[table]
     add: list[DataFile] = []
     remove: list[DataFile] = []
-    for leaf in leaves_for(definition, files, rows):
+    for leaf in leaves_for(address, definition, files, rows):
         add += rewritten(address, definition, leaf, merge)
         remove += [] if leaf.file is None else [leaf.file]
     return add, remove

@@ -8,11 +8,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from pyiceberg.catalog.sql import SqlCatalog
 
 from tests.unit.lake.traffic import samples
+from zenwire.columns.samples import SAMPLES
 from zenwire.lake.errors import LakeError
 from zenwire.lake.ingest import Ingest
 from zenwire.lake.lake import Lake
@@ -285,4 +287,22 @@ def test_of_two_compactions_one_counts(tmp_path: Path) -> None:
     results = running(two)(tasks)
     assert one.compact(running(one), everything=True) == 1
     two.commit(results)
+    check(lake, path)
+
+
+@pytest.mark.parametrize("format", ["delta", "iceberg"])
+def test_keys_that_are_too_long_for_statistics_are_merged(
+    tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In several files of ``latest``, whose keys share a long beginning."""
+    monkeypatch.setattr("zenwire.lake.derived.LEAF_BYTES", 20_000)
+    path, lake = tmp_path / "a", tmp_path / "lake"
+    for turn in range(3):
+        rows = samples(60 * turn, 60).to_pylist()
+        for n, row in enumerate(rows):
+            row["key"] = f"fleet/robot/{'e' * (5_000 if n % 2 else 100)}/{n % 20:02}"
+        with Writer.open(path) as writer:
+            writer.append(pa.RecordBatch.from_pylist(rows, schema=SAMPLES))
+        ingest_all(opened(lake, path, format=format), 30)
+    assert len(Lake(lake, format)["latest"].files()) > 1
     check(lake, path)

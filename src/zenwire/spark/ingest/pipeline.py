@@ -237,11 +237,22 @@ class Pipeline:
                 return True
             if time.monotonic() >= self._looks and self._resumes is None:
                 self._looks = time.monotonic() + _LOSSES_EVERY
-                with self._lock:
-                    self._open.commit_losses()
+                self._commit_losses()
             if ends is not None and time.monotonic() >= ends:
                 return False
             time.sleep(_POLL)
+
+    def _commit_losses(self) -> None:
+        """Commit losses unless a micro-batch is under way, which commits them itself.
+
+        A spool that cannot be read is the query's to report.
+        """
+        if self._lock.acquire(blocking=False):
+            try:
+                with contextlib.suppress(SpoolError, OSError):
+                    self._open.commit_losses()
+            finally:
+                self._lock.release()
 
     @property
     def active(self) -> bool:
