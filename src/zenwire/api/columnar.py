@@ -232,7 +232,7 @@ class RowSink:
         self._receive(careful=self._backlog is not None and self._backlog.careful)
 
     def _receive(self, careful: bool) -> None:
-        """Choose the functions that take samples: those that run always look at no backlog."""
+        """Select the receive functions; the usual ones do not check the backlog."""
         node, eid = self._core.node, self._eid
         node.receivers[eid] = self._deliver_carefully if careful else self.deliver
         if self.takes_rows:

@@ -25,7 +25,7 @@ _KEYS_MAX: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class Overwrite:
-    """What publications have instead of what the program asks for. None keeps the latter."""
+    """QoS that replaces the QoS of the program. None keeps a value."""
 
     priority: Priority | None = None
     congestion_control: CongestionControl | None = None

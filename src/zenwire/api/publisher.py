@@ -91,7 +91,7 @@ def quality_of(
 
 
 def bytes_of(value: IntoZBytes, name: str = "payload") -> bytes:
-    """As it travels; a copy only of what is not bytes. Raises TypeError with the ``name``."""
+    """Convert a value to payload bytes; bytes are not copied. Raises TypeError with the ``name``."""
     if type(value) is bytes:
         return value
     if value is None:

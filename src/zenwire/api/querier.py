@@ -187,7 +187,7 @@ class Querier(Matcher):
 
     @property
     def accept_replies(self) -> ReplyKeyExpr:
-        """Which keys replies may have: those that match the query, or any."""
+        """Accepted keys of replies: matching the query, or any."""
         return self._how.accept_replies or ReplyKeyExpr.DEFAULT
 
     def get(

@@ -104,7 +104,7 @@ class Heard:
     refused: bool = False
     """Nodes on the way have refused what should come."""
     silent: list[str] = field(default_factory=list)
-    """Neighbours that do not tell what they refuse."""
+    """Neighbours without refusal counters."""
 
     def say(self, step: str, mark: str, text: str, hint: str = "") -> None:
         self.checks.append(Check(step, mark, text, hint))

@@ -59,7 +59,7 @@ class Refusals:
     counts: Refused = field(default_factory=dict)
 
     def since(self, before: Refusals) -> Refused:
-        """Those that were refused after ``before``."""
+        """Refusals counted since ``before``."""
         new = {one: n - before.counts.get(one, 0) for one, n in self.counts.items()}
         return {one: n for one, n in new.items() if n > 0}
 
@@ -84,7 +84,7 @@ async def counted(session: aio.Session) -> Refusals:
 
 
 def silent_nodes(session: aio.Session, told: Refusals) -> list[str]:
-    """Neighbours that do not tell what they refuse."""
+    """Neighbours without refusal counters."""
     return [
         f"{one.whatami} {str(one.zid)[:8]}"
         for one in session.info.transports()

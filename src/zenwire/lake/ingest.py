@@ -1,11 +1,11 @@
-"""Ingest: ranges of spools to commits. Plans tasks, and commits their results.
+"""Ingest: plan tasks for ranges of spools, and commit their results.
 
-The tables say how far they are, so this object may be thrown away at any moment. Whatever runs the
-tasks (Spark, or a loop in a test) is not known here.
+The tables hold the committed offsets, so this object may be thrown away at any moment. The runner of
+the tasks (Spark, or a loop in a test) is a parameter.
 
 ``samples`` is committed with each micro-batch. ``latest`` and ``key_stats`` follow one micro-batch
 behind: the partial results of the one before are merged by tasks of the same job. After a crash
-``catch_up`` makes up for those that were not merged, from the spools.
+``catch_up`` computes unmerged partial results again from the spools.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Run = Callable[[Sequence[str]], list[str]]
 
 @dataclass
 class Progress:
-    """What this process has committed."""
+    """Totals of the commits of this process."""
 
     rows: int = 0
     bytes: int = 0
@@ -98,7 +98,7 @@ class Ingest:
     # Micro-batches.
 
     def task(self) -> Task:
-        """What the tasks of the next job need."""
+        """Parameters of the tasks of the next job."""
         ends = {spool.id: self.lake["samples"].offset(spool.id) for spool in self.spools.values()}
         floors = {id_: end for id_, end in ends.items() if end is not None}
         return Task(self.lake.address, self.definitions, floors)
@@ -207,7 +207,7 @@ class Ingest:
         return jobs
 
     def _forget_partials(self) -> None:
-        """Delete merged partial results. Those that stay behind, vacuum removes."""
+        """Delete merged partial results. Vacuum removes any that stay behind."""
         for one in self._pending:
             for path in (one.newest, one.counts, one.segments):
                 if path is not None:
@@ -215,7 +215,7 @@ class Ingest:
                         self.lake.address.files.delete_file(path)
 
     def flush(self, run: Run, tables: Sequence[str] = DERIVED) -> None:
-        """Merge what is pending now, in a job of its own."""
+        """Merge the pending partial results in a job of their own."""
         tasks = self.merges(tables)
         results = [json.loads(text) for text in run(tasks)] if tasks else []
         self._commit_merges({result["table"]: result for result in results}, tables)

@@ -169,8 +169,8 @@ def _gaps_between(segments: list[pa.Table], seen: pa.Table) -> pa.Table:
     coded = rows.column("key").combine_chunks().dictionary_encode()
     codes = np.asarray(coded.indices)
     first, end = rows.column("first").to_numpy(), rows.column("last").to_numpy()
-    # Segments are in the order of arrival, whatever their clock said. The entries of `seen` are
-    # before them, and have no gap of their own.
+    # Segments are in arrival order, even if clocks jump. The entries of `seen` precede them
+    # and have no gap of their own.
     own = np.arange(len(codes)) >= known.num_rows
     order = np.argsort(codes, kind="stable")
     codes, first, end, own = codes[order], first[order], end[order], own[order]

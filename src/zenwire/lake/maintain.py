@@ -1,4 +1,4 @@
-"""Maintenance of a lake: what it holds, and removing, checking and rebuilding parts of it."""
+"""Maintenance of a lake: info, compaction, expiry, vacuum, checks and rebuilds."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class Checked:
 
 
 def check(lake: Lake, tell: Tell) -> Checked:
-    """Read every file: it is there, has its rows, and no offset of a spool is twice or missing."""
+    """Read every file, compare its rows with the commit, and find repeated offsets."""
     found = Checked()
     offsets: dict[str, list[np.ndarray]] = {}
     for name, table in lake.tables.items():

@@ -31,7 +31,7 @@ ALL: Final = ("samples", *DERIVED)
 
 @dataclass(frozen=True)
 class Task:
-    """What every task of a job needs beside its own text. Goes to workers by pickle."""
+    """Parameters that all tasks of a job share. Sent to workers by pickle."""
 
     address: Address
     definitions: Definitions

@@ -47,7 +47,7 @@ class Range:
 
 @dataclass
 class Written:
-    """What a range became. Paths of ``newest``, ``counts`` and ``segments`` are partial results."""
+    """Result of a range. Paths of ``newest``, ``counts`` and ``segments`` are partial results."""
 
     id: str
     first: int

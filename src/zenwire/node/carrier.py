@@ -238,7 +238,7 @@ class Carrier(Writing):
                 self._on_events(self, events)
 
     def _say(self, events: list[Event]) -> None:
-        """Deliver events that bytes did not cause; all but room in queues after those that wait."""
+        """Deliver timer and link events after postponed ones; Writable events at once."""
         if self._late:
             self._rest += [event for event in events if type(event) is not Writable]
             events = [event for event in events if type(event) is Writable]
@@ -272,7 +272,7 @@ class Carrier(Writing):
     # Reading less.
 
     def hold(self, waiting: Iterable[Pressure]) -> None:
-        """Read no more until there is room for these, which came of what was read."""
+        """Pause reading until every one of these queues has room."""
         for one in waiting:
             self._held += 1
             one.done.add_done_callback(self._release)
@@ -303,7 +303,7 @@ class Carrier(Writing):
 
     @property
     def behind(self) -> bool:
-        """It is this side that does not read: the silence is not the other's."""
+        """True while this side does not read, so that silence does not count against the peer."""
         return self._behind
 
     @property
@@ -312,7 +312,7 @@ class Carrier(Writing):
         return bool(self._held or self._late or self._resting)
 
     def _go_on(self) -> None:
-        """Read again, or wait for a turn with what was read."""
+        """Resume reading, or queue the bytes already read for a turn."""
         if self._held:
             return
         if self._late:

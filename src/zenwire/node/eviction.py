@@ -31,7 +31,7 @@ def oldest_handshake(carriers: Iterable[Carrier]) -> Carrier | None:
 
 
 def most_silent(neighbours: Iterable[Neighbour], lease: float, now: float) -> Neighbour | None:
-    """The session that was silent for longest; None if all have talked lately.
+    """Return the longest-silent session; None if every session sent something lately.
 
     Sessions that never sent a message go first. Those that this node dialled stay, and so do those
     whose link it does not read at the moment.

@@ -1,4 +1,4 @@
-"""Work that is done once, whoever asks for it and however often."""
+"""A task that runs once and is shared by all callers."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class Settling(ABC):
         self.holds = False
         """The events being delivered came by a link that can be paused."""
         self.full: list[Backlog] = []
-        """Those that lack room for what that link brought; its reader takes them."""
+        """Backlogs without room for the events being delivered; the link driver takes them."""
         self._settling = False
         self._pressure: list[Waiting] = []
         self._timer: asyncio.TimerHandle | None = None

@@ -30,9 +30,9 @@ class Postponed(Protocol):
     """A link with messages that wait for their turn."""
 
     spent: float
-    """Virtual seconds: what it has used, and at least what those served now have used."""
+    """Virtual seconds used; at least the virtual time when the link was queued."""
     queued: bool
-    """It waits in the queue, or is being served."""
+    """True while the link waits in the queue or is being served."""
 
     def proceed(self) -> bool:
         """Process messages until `Turns.over`. Whether there are more."""
@@ -99,7 +99,7 @@ class Turns:
             self._schedule()
 
     def _push(self, link: Postponed) -> None:
-        # A slice of credit: a link that comes now goes before those that have used theirs.
+        # A slice of credit: a new link precedes links that have used their slice.
         link.spent = max(link.spent, self._virtual - SLICE)
         self._count += 1
         heappush(self._waiting, (link.spent, self._count, link))
@@ -110,7 +110,7 @@ class Turns:
             self._loop.call_soon(self._run)
 
     def _run(self) -> None:
-        """Serve those who wait, until the time of this turn is over."""
+        """Serve queued links until the time of this turn is used up."""
         self._scheduled = False
         began = now = self.time()
         limit = began + TURN

@@ -1,4 +1,4 @@
-"""What the configuration of a node says of its routing."""
+"""Routing options of a node, from its configuration."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class Writer:
         self._work: Work | None = None
         self._encoded = self._first
         self._marks: deque[tuple[int, int]] = deque()
-        """Of each flush that waits: its number, and the offset it waits for."""
+        """Pending flushes: number, and the offset that completes each."""
         self._threads = [
             threading.Thread(
                 target=self._guarded, args=(work,), name=f"zenwire-spool-{name}", daemon=True

@@ -49,7 +49,7 @@ MULTICAST_BATCH: Final = 8_192
 MAX_MESSAGE_SIZE: Final = 2**30
 """A larger message is not sent, and not put together from fragments."""
 MAX_REASSEMBLY: Final = 2**28
-"""What all unfinished messages of all sessions may hold together, or one message if it is larger."""
+"""Bytes of all unfinished messages of all sessions; one larger message may exceed it alone."""
 REASSEMBLY_TIMEOUT: Final = 30.0
 """An unfinished message that does not grow for this long is dropped."""
 
@@ -66,7 +66,7 @@ WAIT_BEFORE_CLOSE: Final = 5.0
 # Time.
 LEASE: Final = 10.0
 MAX_LEASE: Final = 60.0
-"""What another node may ask for. A longer one is cut: who is silent for years keeps a seat for years."""
+"""Longest lease that a peer is granted. A silent peer would hold its session for longer."""
 JOIN_INTERVAL: Final = 2.5
 """JOIN goes out as often, at least."""
 KEEP_ALIVE: Final = 4

@@ -52,7 +52,7 @@ class Unicast(Sending):
         self.bursts: Bursts | None = None
         """Reads what ``receive_many`` gets, if anything does."""
         self.unread = False
-        """There may be more batches in what came: ``receive`` without bytes goes on with them."""
+        """True if received batches are left: ``receive`` without bytes continues with them."""
         self._sessions = sessions
         self._steps = steps
         self._unwrap = Unwrap(self._framing)
@@ -155,7 +155,7 @@ class Unicast(Sending):
                     break
                 if stats.rx_messages >= most:
                     self.unread = self.link.stream
-                    # It keeps the rest.
+                    # Closing the generator keeps the remaining bytes.
                     batches.close()
                     break
         except DecodeError as e:
