@@ -40,7 +40,6 @@ class Progress:
     """Totals of the commits of this process."""
 
     rows: int = 0
-    bytes: int = 0
     faults: int = 0
     losses: int = 0
     lost: int = 0
@@ -168,7 +167,6 @@ class Ingest:
         self.progress.newest = max([self.progress.newest, *(one.newest_ns for one in written)])
         self.progress.rows += sum(one.rows for one in written)
         self.progress.faults += sum(one.faults for one in written)
-        self.progress.bytes += sum(file.size for file in files)
 
     def _commit_merges(
         self, merged: Mapping[str, dict[str, Any]], tables: Sequence[str] = DERIVED

@@ -138,9 +138,10 @@ class Pipeline:
         lake = Lake(self._where, self._format, self._storage_options)
         spools = {path: Spool.open(path) for path in self._paths}
         self._ingest = Ingest(lake, spools, self._definitions, reader=self._reader)
-        self._before = tuple(  # type: ignore[assignment] # of two
+        samples, losses = (
             sum(file.rows for file in lake[name].files()) for name in ("samples", "losses")
         )
+        self._before = samples, losses
         return self
 
     def __exit__(
