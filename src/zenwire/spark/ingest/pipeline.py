@@ -302,7 +302,7 @@ class Pipeline:
         """Complete the derived tables, unless Spark is gone: the next run does it then."""
         if self._ingest is None:
             return
-        with self._lock, contextlib.suppress(PySparkException, Py4JError, LakeError, OSError):
+        with self._lock, contextlib.suppress(PySparkException, Py4JError, ZError, OSError):
             self._ingest.flush(self._run)
             self._ingest.commit_losses()
             if self._how[0]:
